@@ -1,0 +1,95 @@
+// Package diagnostics serves what operators ask a component: /healthz, /livez, /readyz and /metrics, over TLS.
+package diagnostics
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"quintet.dev/quintet/internal/certs"
+)
+
+// Server answers health and metrics requests of one component.
+type Server struct {
+	// Listener is owned and closed by the server.
+	Listener net.Listener
+	// Certificate serves TLS; a self-signed one is made when it is nil.
+	Certificate *tls.Certificate
+	// Metrics are served on /metrics; nil serves none.
+	Metrics prometheus.Gatherer
+	// Live and Ready tell why the component is not; nil means it always is.
+	Live, Ready func() error
+}
+
+// Run serves until ctx ends.
+func (s *Server) Run(ctx context.Context) error {
+	certificate := s.Certificate
+	if certificate == nil {
+		made, err := selfSigned(s.Listener.Addr())
+		if err != nil {
+			_ = s.Listener.Close()
+			return err
+		}
+		certificate = made
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", check(s.Live))
+	mux.HandleFunc("/livez", check(s.Live))
+	mux.HandleFunc("/readyz", check(s.Ready))
+	if s.Metrics != nil {
+		mux.Handle("/metrics", promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{}))
+	}
+	server := &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:          log.New(discard{}, "", 0), // handshakes that fail are the prober's affair
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{*certificate}, MinVersion: tls.VersionTLS12},
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.ServeTLS(s.Listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("diagnostics on %s: %w", s.Listener.Addr(), err)
+	}
+	return nil
+}
+
+func check(probe func() error) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if probe != nil {
+			if err := probe(); err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+		}
+		_, _ = w.Write([]byte("ok"))
+	}
+}
+
+func selfSigned(addr net.Addr) (*tls.Certificate, error) {
+	ca, err := certs.NewAuthority("self-signed")
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return nil, err
+	}
+	pair, err := ca.Serving("localhost", "localhost", "127.0.0.1", host)
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	return &certificate, err
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
