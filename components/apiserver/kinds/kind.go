@@ -1,0 +1,187 @@
+// Package kinds is the table of the API: what is served, under which names and versions, and how each kind behaves when
+// it is created, changed and shown. One file per API group; Table lists them all.
+package kinds
+
+import (
+	"context"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// Object is what the API server holds: a versioned Go type of k8s.io/api, or unstructured content for custom resources.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Kind is one row of the table. Rows are immutable once the server runs.
+//
+// In memory and in storage an object has one Go type, the hub (the version that upstream stores); other served
+// versions are converted at the edge. There are no "internal" types.
+type Kind struct {
+	Name       string // "Pod"
+	Resource   string // plural, "pods"
+	Singular   string // "pod"
+	ShortNames []string
+	Categories []string
+	Namespaced bool
+
+	// Hub is the version that is stored. It is one of Versions unless the kind is Virtual.
+	Hub schema.GroupVersion
+	// Versions are all group versions under which the kind is served, preferred first. They may span groups: events are
+	// served by "" and by events.k8s.io from one stored form.
+	Versions []Version
+	// Prefix is the place below /registry, as upstream has it: "pods", "services/specs", "minions" (for nodes).
+	Prefix string
+	// Verbs are those of the main resource, in discovery's spelling and order; nil means all eight.
+	Verbs []string
+	// TTL bounds the life of a stored object (events); nil or 0 means for ever.
+	TTL func(obj Object) time.Duration
+
+	Strategy     Strategy
+	Subresources []Subresource
+	Columns      []metav1.TableColumnDefinition
+	// Row returns the cells for Columns. now is for ages.
+	Row func(obj Object, now time.Time) []any
+
+	// Fields are the values that field selectors may name, besides metadata.name and metadata.namespace. Each key is a
+	// label of the selector, e.g. "spec.nodeName"; nil means there are none.
+	Fields map[string]func(obj Object) string
+	// Indexed names those of Fields (or metadata.name) that the cache keeps an index for.
+	Indexed []string
+}
+
+// Version is one served form of a kind.
+type Version struct {
+	schema.GroupVersion
+	// New makes an empty object of this version.
+	New func() Object
+	// ToHub and FromHub convert; both nil for the hub itself. They must not change their argument and may share its
+	// memory; the result is not changed afterwards, unless it came fresh from ToHub.
+	ToHub   func(obj Object) (Object, error)
+	FromHub func(hub Object) (Object, error)
+	// Default sets the defaults of this version on a freshly decoded object
+	// (https://kubernetes.io/docs/reference/using-api/api-concepts/#default-values); idempotent.
+	Default func(obj Object)
+	// Fields translates selector labels of this version into those of Kind.Fields; nil means they are the same.
+	Fields map[string]string
+	// DeprecationWarning is sent with every request for this version, "" for none.
+	DeprecationWarning string
+}
+
+// Strategy is how a kind behaves under writes. Every hook may be nil. All take hub objects; those named obj or new may be
+// changed, old must not. Metadata common to all kinds (uid, timestamps, generateName, deletion, managed fields, the
+// immutability of name and namespace) is the handlers' work, not the strategy's.
+type Strategy struct {
+	// PrepareCreate drops what a creator may not set (status) and sets what the system owns (generation 1).
+	PrepareCreate func(ctx context.Context, obj Object)
+	// PrepareUpdate restores what this update may not touch and raises the generation when the spec changed.
+	PrepareUpdate func(ctx context.Context, new, old Object)
+	// Validate checks an object to be created, besides its ObjectMeta, which handlers check with ValidateName.
+	Validate func(ctx context.Context, obj Object) field.ErrorList
+	// ValidateUpdate checks a change, besides ObjectMeta.
+	ValidateUpdate func(ctx context.Context, new, old Object) field.ErrorList
+	// ValidateName checks metadata.name (prefix: it is a generateName); nil means a DNS subdomain.
+	ValidateName func(name string, prefix bool) []string
+	// Warnings are told to the client with a request that succeeds. old is nil on create.
+	Warnings func(ctx context.Context, new, old Object) []string
+	// Canonicalize runs after validation, before storing.
+	Canonicalize func(obj Object)
+	// Allocate takes what must be unique over objects (cluster IPs, node ports). It is called after validation, with old
+	// nil on create and new nil on delete; done(stored) is called exactly once with whether the write took place.
+	// dryRun must leave no trace.
+	Allocate func(ctx context.Context, new, old Object, dryRun bool) (done func(stored bool), err error)
+
+	// CreateOnUpdate: PUT may create (leases, endpoints, ... as upstream's AllowCreateOnUpdate).
+	CreateOnUpdate bool
+	// UnconditionalUpdate: PUT without a resourceVersion is taken (upstream's AllowUnconditionalUpdate).
+	UnconditionalUpdate bool
+	// Grace prepares a graceful deletion: it sets options.GracePeriodSeconds to what will be used and reports whether the
+	// deletion is graceful at all. nil means never.
+	Grace func(ctx context.Context, obj Object, options *metav1.DeleteOptions) bool
+	// Terminate is called when a deletion begins that can't be finished at once; it may change obj (a namespace's phase).
+	// Held reports whether, besides metadata.finalizers, the object itself holds its removal back (spec.finalizers).
+	Terminate func(obj Object)
+	Held      func(obj Object) bool
+	// OrphanByDefault: a delete without propagation policy orphans dependents (none of apps/v1 does).
+	OrphanByDefault bool
+	// ResetFields are the fields, by API version ("apps/v1"), that this strategy resets on writes, and that server-side
+	// apply therefore must not own through it.
+	ResetFields map[string]*fieldpath.Set
+}
+
+// Subresource is a door into an object, e.g. "status". Those with Strategy or Scale are served from the stored object by
+// the ordinary verbs; all others (log, exec, binding, token, ...) are served by a handler of that name.
+type Subresource struct {
+	Name  string
+	Verbs []string
+	// Body is the kind of the request and response; zero means the parent's own.
+	Body     schema.GroupVersionKind
+	Strategy *Strategy
+	Scale    *Scale
+}
+
+// Scale maps an object to autoscaling/v1 Scale and back.
+type Scale struct {
+	// Get returns spec and status of the scale; handlers fill in the metadata.
+	Get func(obj Object) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus)
+	// Set writes the replicas wanted into obj.
+	Set func(obj Object, replicas int32)
+	// ReplicasPath is where the replicas are in the parent, by API version, for managed fields.
+	ReplicasPath map[string]fieldpath.Path
+}
+
+// AllVerbs are the verbs of a kind that supports everything, in discovery's order.
+func AllVerbs() []string {
+	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
+}
+
+// FieldSet returns the values of all selectable fields of obj.
+func (k *Kind) FieldSet(obj Object) fields.Set {
+	set := make(fields.Set, len(k.Fields)+2)
+	set["metadata.name"] = obj.GetName()
+	if k.Namespaced {
+		set["metadata.namespace"] = obj.GetNamespace()
+	}
+	for name, value := range k.Fields {
+		set[name] = value(obj)
+	}
+	return set
+}
+
+// HubVersion returns the version that is stored.
+func (k *Kind) HubVersion() *Version {
+	for i := range k.Versions {
+		if k.Versions[i].GroupVersion == k.Hub {
+			return &k.Versions[i]
+		}
+	}
+	return nil
+}
+
+// Version returns the served version gv, or nil.
+func (k *Kind) Version(gv schema.GroupVersion) *Version {
+	for i := range k.Versions {
+		if k.Versions[i].GroupVersion == gv {
+			return &k.Versions[i]
+		}
+	}
+	return nil
+}
+
+// Subresource returns the subresource of that name, or nil.
+func (k *Kind) Subresource(name string) *Subresource {
+	for i := range k.Subresources {
+		if k.Subresources[i].Name == name {
+			return &k.Subresources[i]
+		}
+	}
+	return nil
+}
