@@ -33,7 +33,7 @@ type Kind struct {
 	Categories []string
 	Namespaced bool
 
-	// Hub is the version that is stored. It is one of Versions unless the kind is Virtual.
+	// Hub is the version that is stored. It is one of Versions.
 	Hub schema.GroupVersion
 	// Versions are all group versions under which the kind is served, preferred first. They may span groups: events are
 	// served by "" and by events.k8s.io from one stored form.
@@ -42,6 +42,9 @@ type Kind struct {
 	Prefix string
 	// Verbs are those of the main resource, in discovery's spelling and order; nil means all eight.
 	Verbs []string
+	// Answer makes the kind virtual: create is its only verb, is answered by this, and nothing is stored (reviews).
+	// It gets a hub object that it owns and may return. Errors are API status errors.
+	Answer func(ctx context.Context, obj Object) (Object, error)
 	// TTL bounds the life of a stored object (events); nil or 0 means for ever.
 	TTL func(obj Object) time.Duration
 
