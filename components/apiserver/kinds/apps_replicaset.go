@@ -1,0 +1,47 @@
+package kinds
+
+import (
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+
+	"quintet.dev/quintet/components/apiserver/kinds/apps"
+)
+
+var replicaSetParts = parts[*appsv1.ReplicaSet, appsv1.ReplicaSetSpec, appsv1.ReplicaSetStatus]{
+	spec:   func(r *appsv1.ReplicaSet) *appsv1.ReplicaSetSpec { return &r.Spec },
+	status: func(r *appsv1.ReplicaSet) *appsv1.ReplicaSetStatus { return &r.Status },
+}
+
+func replicaSets() *Kind {
+	return define(row[*appsv1.ReplicaSet]{
+		Name: "ReplicaSet", Resource: "replicasets", ShortNames: []string{"rs"}, Categories: []string{"all"},
+		Hub:     appsv1.SchemeGroupVersion,
+		Default: apps.DefaultReplicaSet,
+		Strategy: strategy[*appsv1.ReplicaSet]{
+			PrepareCreate:       replicaSetParts.create,
+			PrepareUpdate:       replicaSetParts.update,
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			Reset:               []string{"status"},
+		},
+		Status: &strategy[*appsv1.ReplicaSet]{
+			PrepareUpdate: replicaSetParts.statusUpdate,
+			Reset:         []string{"spec"},
+		},
+		Scale: &scale[*appsv1.ReplicaSet]{
+			Get: func(r *appsv1.ReplicaSet) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus) {
+				return scaleOf(r.Spec.Replicas, r.Status.Replicas, r.Spec.Selector)
+			},
+			Set:  func(r *appsv1.ReplicaSet, n int32) { r.Spec.Replicas = &n },
+			Path: "spec.replicas",
+		},
+		Columns: apps.ReplicaSetColumns(),
+		Row:     apps.ReplicaSetRow,
+		Fields: map[string]func(*appsv1.ReplicaSet) string{
+			"status.replicas": func(r *appsv1.ReplicaSet) string { return strconv.Itoa(int(r.Status.Replicas)) },
+		},
+	})
+}

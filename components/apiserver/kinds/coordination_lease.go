@@ -1,0 +1,24 @@
+package kinds
+
+import (
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/coordination"
+)
+
+func leases() *Kind {
+	return define(row[*coordinationv1.Lease]{
+		Name: "Lease", Resource: "leases",
+		Hub: coordinationv1.SchemeGroupVersion,
+		Strategy: strategy[*coordinationv1.Lease]{
+			Validate:       coordination.ValidateLease,
+			ValidateUpdate: func(new, _ *coordinationv1.Lease) field.ErrorList { return coordination.ValidateLease(new) },
+			ValidateName:   validation.NameIsDNSSubdomain,
+			CreateOnUpdate: true,
+		},
+		Columns: coordination.LeaseColumns(),
+		Row:     coordination.LeaseRow,
+	})
+}

@@ -1,0 +1,77 @@
+package core
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/show"
+)
+
+// DefaultNamespace labels a namespace with its name.
+func DefaultNamespace(n *corev1.Namespace) {
+	if n.Name == "" {
+		return
+	}
+	if n.Labels == nil {
+		n.Labels = map[string]string{}
+	}
+	n.Labels[corev1.LabelMetadataName] = n.Name
+}
+
+// ValidateNamespace checks a new namespace.
+func ValidateNamespace(n *corev1.Namespace) field.ErrorList {
+	var errs field.ErrorList
+	for i, f := range n.Spec.Finalizers {
+		path := field.NewPath("spec", "finalizers").Index(i)
+		errs = append(errs, finalizerName(string(f), path)...)
+	}
+	return errs
+}
+
+// ValidateNamespaceUpdate checks a change of a namespace.
+func ValidateNamespaceUpdate(new, _ *corev1.Namespace) field.ErrorList { return ValidateNamespace(new) }
+
+// ValidateNamespaceStatusUpdate ties the phase to the deletion.
+func ValidateNamespaceStatusUpdate(new, _ *corev1.Namespace) field.ErrorList {
+	path := field.NewPath("status", "Phase")
+	if new.DeletionTimestamp.IsZero() {
+		if new.Status.Phase != corev1.NamespaceActive {
+			return field.ErrorList{field.Invalid(path, new.Status.Phase,
+				"may only be 'Active' if `deletionTimestamp` is empty")}
+		}
+	} else if new.Status.Phase != corev1.NamespaceTerminating {
+		return field.ErrorList{field.Invalid(path, new.Status.Phase,
+			"may only be 'Terminating' if `deletionTimestamp` is not empty")}
+	}
+	return nil
+}
+
+// finalizerName checks one of spec.finalizers: a qualified name, with a domain unless it is a known one.
+func finalizerName(name string, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, msg := range utilvalidation.IsQualifiedName(name) {
+		errs = append(errs, field.Invalid(path, name, msg))
+	}
+	if !hasDomain(name) {
+		switch name {
+		case string(corev1.FinalizerKubernetes), metav1.FinalizerOrphanDependents, metav1.FinalizerDeleteDependents:
+		default:
+			errs = append(errs, field.Invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
+}
+
+// NamespaceColumns are the columns of namespaces.
+func NamespaceColumns() show.Columns {
+	return show.Name().String("Status", "The status of the namespace").Age()
+}
+
+// NamespaceRow are the cells of a namespace.
+func NamespaceRow(n *corev1.Namespace, now time.Time) []any {
+	return []any{n.Name, string(n.Status.Phase), show.Age(n.CreationTimestamp, now)}
+}

@@ -1,0 +1,154 @@
+package kinds
+
+import (
+	"context"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quintet.dev/quintet/components/apiserver/kinds/core"
+	"quintet.dev/quintet/components/apiserver/kinds/podspec"
+)
+
+var podParts = parts[*corev1.Pod, corev1.PodSpec, corev1.PodStatus]{
+	spec:   func(p *corev1.Pod) *corev1.PodSpec { return &p.Spec },
+	status: func(p *corev1.Pod) *corev1.PodStatus { return &p.Status },
+}
+
+func pods() *Kind {
+	return define(row[*corev1.Pod]{
+		Name: "Pod", Resource: "pods", ShortNames: []string{"po"}, Categories: []string{"all"},
+		Hub:     corev1.SchemeGroupVersion,
+		Default: podspec.DefaultPod,
+		Strategy: strategy[*corev1.Pod]{
+			PrepareCreate:       func(_ context.Context, p *corev1.Pod) { podspec.PrepareCreate(p) },
+			PrepareUpdate:       podParts.update,
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			Grace:               podGrace,
+			Reset:               []string{"status"},
+		},
+		Status: &strategy[*corev1.Pod]{
+			PrepareUpdate: prepareStatus,
+			Reset:         []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"},
+		},
+		Subresources: []Subresource{
+			special("attach", "create", "get"),
+			{Name: "binding", Verbs: []string{"create"}, Body: corev1.SchemeGroupVersion.WithKind("Binding")},
+			{Name: "ephemeralcontainers", Verbs: readAndWrite(), Strategy: podDoor(strategy[*corev1.Pod]{
+				PrepareUpdate: prepareEphemeral,
+				Reset:         []string{"spec.resourceClaims"},
+			})},
+			{Name: "eviction", Verbs: []string{"create"}, Body: policyv1.SchemeGroupVersion.WithKind("Eviction")},
+			special("exec", "create", "get"),
+			special("log", "get"),
+			special("portforward", "create", "get"),
+			special("proxy", "create", "delete", "get", "patch", "update"),
+			{Name: "resize", Verbs: readAndWrite(), Strategy: podDoor(strategy[*corev1.Pod]{
+				PrepareUpdate: prepareResize,
+				Reset:         []string{"spec.resourceClaims"},
+			})},
+		},
+		Columns: core.PodColumns(),
+		Row:     core.PodRow,
+		Fields: map[string]func(*corev1.Pod) string{
+			"spec.nodeName":            func(p *corev1.Pod) string { return p.Spec.NodeName },
+			"spec.restartPolicy":       func(p *corev1.Pod) string { return string(p.Spec.RestartPolicy) },
+			"spec.schedulerName":       func(p *corev1.Pod) string { return p.Spec.SchedulerName },
+			"spec.serviceAccountName":  func(p *corev1.Pod) string { return p.Spec.ServiceAccountName },
+			"spec.hostNetwork":         func(p *corev1.Pod) string { return strconv.FormatBool(p.Spec.HostNetwork) },
+			"status.phase":             func(p *corev1.Pod) string { return string(p.Status.Phase) },
+			"status.podIP":             podIP,
+			"status.podIPs":            podIP,
+			"status.nominatedNodeName": func(p *corev1.Pod) string { return p.Status.NominatedNodeName },
+		},
+		Indexed: []string{"spec.nodeName"},
+	})
+}
+
+// podDoor makes the strategy of a subresource of pods.
+func podDoor(s strategy[*corev1.Pod]) *Strategy {
+	out := s.erase([]Version{{GroupVersion: corev1.SchemeGroupVersion}})
+	return &out
+}
+
+func podIP(p *corev1.Pod) string {
+	if len(p.Status.PodIPs) > 0 {
+		return p.Status.PodIPs[0].IP
+	}
+	return p.Status.PodIP
+}
+
+// podGrace: a pod that no kubelet has, or that has ended, needs no time to stop.
+func podGrace(p *corev1.Pod, options *metav1.DeleteOptions) bool {
+	var seconds int64
+	switch {
+	case options == nil:
+		return false
+	case options.GracePeriodSeconds != nil:
+		seconds = *options.GracePeriodSeconds
+	case p.Spec.TerminationGracePeriodSeconds != nil:
+		seconds = *p.Spec.TerminationGracePeriodSeconds
+	}
+	if p.Spec.NodeName == "" || podspec.Terminal(p) {
+		seconds = 0
+	}
+	if seconds < 0 {
+		seconds = 1
+	}
+	options.GracePeriodSeconds = &seconds
+	return true
+}
+
+// prepareStatus lets the kubelet and the scheduler write the status, and nothing that decides on the pod's life.
+func prepareStatus(ctx context.Context, new, old *corev1.Pod) {
+	podParts.statusUpdate(ctx, new, old)
+	new.DeletionTimestamp = old.DeletionTimestamp
+	new.OwnerReferences = old.OwnerReferences
+	new.Status.QOSClass = old.Status.QOSClass
+}
+
+// prepareEphemeral takes nothing of new but its ephemeral containers.
+func prepareEphemeral(_ context.Context, new, old *corev1.Pod) {
+	wanted := new.Spec.EphemeralContainers
+	restore(new, old)
+	new.Spec.EphemeralContainers = wanted
+	bumpPod(new, old)
+}
+
+// prepareResize takes nothing of new but the resources and resize policies of its containers.
+func prepareResize(_ context.Context, new, old *corev1.Pod) {
+	containers, inits, whole := new.Spec.Containers, new.Spec.InitContainers, new.Spec.Resources
+	restore(new, old)
+	podspec.CopyResources(new.Spec.Containers, containers)
+	podspec.CopyResources(new.Spec.InitContainers, inits)
+	if whole != nil || old.Spec.Resources != nil {
+		new.Spec.Resources = whole
+	}
+	bumpPod(new, old)
+}
+
+// restore makes new the old pod again, but for what the request itself carries.
+func restore(new, old *corev1.Pod) {
+	resourceVersion, managed := new.ResourceVersion, new.ManagedFields
+	old.DeepCopyInto(new)
+	new.ResourceVersion, new.ManagedFields = resourceVersion, managed
+}
+
+func bumpPod(new, old *corev1.Pod) {
+	if !apiequality.Semantic.DeepEqual(new.Spec, old.Spec) {
+		new.Generation = old.Generation + 1
+	}
+}
+
+func bindings(deps Deps) *Kind {
+	return define(row[*corev1.Binding]{
+		Name: "Binding", Resource: "bindings",
+		Hub:    corev1.SchemeGroupVersion,
+		Answer: answer("bindings", deps.Bind),
+	})
+}

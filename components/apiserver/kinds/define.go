@@ -1,0 +1,243 @@
+package kinds
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// row is the typed form in which a Kind is written down; P is a pointer to the hub type. What it leaves out gets the
+// usual value: see define.
+type row[P Object] struct {
+	Name       string // "Pod"
+	Resource   string // "pods"
+	ShortNames []string
+	Categories []string
+	Cluster    bool   // not namespaced
+	Prefix     string // below /registry; Resource if empty
+	Verbs      []string
+
+	Hub     schema.GroupVersion
+	Default func(obj P)
+	// Others are further served versions; OthersFirst tells that the preferred one is among them.
+	Others      []Version
+	OthersFirst bool
+
+	Strategy     strategy[P]
+	Status       *strategy[P] // serves /status
+	Scale        *scale[P]    // serves /scale
+	Subresources []Subresource
+
+	Columns []metav1.TableColumnDefinition // nil: name and creation time
+	Row     func(obj P, now time.Time) []any
+
+	Fields  map[string]func(obj P) string
+	Indexed []string
+	TTL     func(obj P) time.Duration
+	Answer  func(ctx context.Context, obj P) (P, error)
+}
+
+// strategy is Strategy with typed hooks; see there.
+type strategy[P Object] struct {
+	PrepareCreate  func(ctx context.Context, obj P)
+	PrepareUpdate  func(ctx context.Context, new, old P)
+	Validate       func(obj P) field.ErrorList
+	ValidateUpdate func(new, old P) field.ErrorList
+	ValidateName   func(name string, prefix bool) []string
+	Warnings       func(new, old P) []string
+	Canonicalize   func(obj P)
+	Allocate       func(ctx context.Context, new, old P, dryRun bool) (func(stored bool), error)
+
+	CreateOnUpdate      bool
+	UnconditionalUpdate bool
+	Grace               func(obj P, options *metav1.DeleteOptions) bool
+	Terminate           func(obj P)
+	Held                func(obj P) bool
+	OrphanByDefault     bool
+	// Reset lists the fields that writes through this strategy don't touch, as dotted paths, for all versions.
+	Reset []string
+}
+
+// scale is Scale with typed hooks; see there.
+type scale[P Object] struct {
+	Get func(obj P) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus)
+	Set func(obj P, replicas int32)
+	// Path is the dotted path of the replicas, the same in all versions.
+	Path string
+}
+
+// define makes the row of the table.
+func define[P Object](r row[P]) *Kind {
+	hub := Version{GroupVersion: r.Hub, New: newObject[P], Default: apply1(r.Default)}
+	k := &Kind{
+		Name: r.Name, Resource: r.Resource, Singular: strings.ToLower(r.Name),
+		ShortNames: r.ShortNames, Categories: r.Categories, Namespaced: !r.Cluster,
+		Hub: r.Hub, Prefix: r.Prefix, Verbs: r.Verbs,
+		Columns: r.Columns, Indexed: r.Indexed,
+	}
+	if r.OthersFirst {
+		k.Versions = append(append([]Version{}, r.Others...), hub)
+	} else {
+		k.Versions = append([]Version{hub}, r.Others...)
+	}
+	if k.Prefix == "" {
+		k.Prefix = r.Resource
+	}
+	k.Strategy = r.Strategy.erase(k.Versions)
+	if r.Status != nil {
+		s := r.Status.erase(k.Versions)
+		k.Subresources = append(k.Subresources, Subresource{Name: "status", Verbs: readAndWrite(), Strategy: &s})
+	}
+	if r.Scale != nil {
+		k.Subresources = append(k.Subresources, Subresource{
+			Name: "scale", Verbs: readAndWrite(),
+			Body:  autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
+			Scale: r.Scale.erase(k.Versions),
+		})
+	}
+	k.Subresources = append(k.Subresources, r.Subresources...)
+	if r.Row != nil {
+		k.Row = func(obj Object, now time.Time) []any { return r.Row(obj.(P), now) }
+	} else {
+		k.Columns, k.Row = plainColumns(), plainRow
+	}
+	if len(r.Fields) > 0 {
+		k.Fields = make(map[string]func(Object) string, len(r.Fields))
+		for name, value := range r.Fields {
+			k.Fields[name] = func(obj Object) string { return value(obj.(P)) }
+		}
+	}
+	if r.TTL != nil {
+		k.TTL = func(obj Object) time.Duration { return r.TTL(obj.(P)) }
+	}
+	if r.Answer != nil {
+		k.Verbs = []string{"create"}
+		k.Answer = func(ctx context.Context, obj Object) (Object, error) { return r.Answer(ctx, obj.(P)) }
+	}
+	return k
+}
+
+func (s strategy[P]) erase(versions []Version) Strategy {
+	out := Strategy{
+		ValidateName:   s.ValidateName,
+		CreateOnUpdate: s.CreateOnUpdate, UnconditionalUpdate: s.UnconditionalUpdate, OrphanByDefault: s.OrphanByDefault,
+		Canonicalize: apply1(s.Canonicalize), Terminate: apply1(s.Terminate),
+		ResetFields: resetFields(versions, s.Reset),
+	}
+	if f := s.PrepareCreate; f != nil {
+		out.PrepareCreate = func(ctx context.Context, obj Object) { f(ctx, obj.(P)) }
+	}
+	if f := s.PrepareUpdate; f != nil {
+		out.PrepareUpdate = func(ctx context.Context, new, old Object) { f(ctx, new.(P), old.(P)) }
+	}
+	if f := s.Validate; f != nil {
+		out.Validate = func(_ context.Context, obj Object) field.ErrorList { return f(obj.(P)) }
+	}
+	if f := s.ValidateUpdate; f != nil {
+		out.ValidateUpdate = func(_ context.Context, new, old Object) field.ErrorList { return f(new.(P), old.(P)) }
+	}
+	if f := s.Warnings; f != nil {
+		out.Warnings = func(_ context.Context, new, old Object) []string { return f(new.(P), orNil[P](old)) }
+	}
+	if f := s.Allocate; f != nil {
+		out.Allocate = func(ctx context.Context, new, old Object, dryRun bool) (func(bool), error) {
+			return f(ctx, orNil[P](new), orNil[P](old), dryRun)
+		}
+	}
+	if f := s.Grace; f != nil {
+		out.Grace = func(_ context.Context, obj Object, o *metav1.DeleteOptions) bool { return f(obj.(P), o) }
+	}
+	if f := s.Held; f != nil {
+		out.Held = func(obj Object) bool { return f(obj.(P)) }
+	}
+	return out
+}
+
+func (s *scale[P]) erase(versions []Version) *Scale {
+	out := &Scale{
+		Get: func(obj Object) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus) { return s.Get(obj.(P)) },
+		Set: func(obj Object, replicas int32) { s.Set(obj.(P), replicas) },
+
+		ReplicasPath: make(map[string]fieldpath.Path, len(versions)),
+	}
+	for _, v := range versions {
+		out.ReplicasPath[v.String()] = dotted(s.Path)
+	}
+	return out
+}
+
+// other makes a further served version of a kind whose hub is P.
+func other[P, V Object](gv schema.GroupVersion, toHub func(V) P, fromHub func(P) V, setDefaults func(V)) Version {
+	return Version{
+		GroupVersion: gv,
+		New:          newObject[V],
+		Default:      apply1(setDefaults),
+		ToHub:        func(obj Object) (Object, error) { return toHub(obj.(V)), nil },
+		FromHub:      func(hub Object) (Object, error) { return fromHub(hub.(P)), nil },
+	}
+}
+
+func newObject[P Object]() Object {
+	return reflect.New(reflect.TypeFor[P]().Elem()).Interface().(P)
+}
+
+func apply1[P Object](f func(P)) func(Object) {
+	if f == nil {
+		return nil
+	}
+	return func(obj Object) { f(obj.(P)) }
+}
+
+func orNil[P Object](obj Object) P {
+	p, _ := obj.(P)
+	return p
+}
+
+func resetFields(versions []Version, paths []string) map[string]*fieldpath.Set {
+	if len(paths) == 0 {
+		return nil
+	}
+	set := fieldpath.NewSet()
+	for _, p := range paths {
+		set.Insert(dotted(p))
+	}
+	out := make(map[string]*fieldpath.Set, len(versions))
+	for _, v := range versions {
+		out[v.String()] = set
+	}
+	return out
+}
+
+func dotted(path string) fieldpath.Path {
+	var out fieldpath.Path
+	for name := range strings.SplitSeq(path, ".") {
+		out = append(out, fieldpath.PathElement{FieldName: &name})
+	}
+	return out
+}
+
+func readAndWrite() []string { return []string{"get", "patch", "update"} }
+
+// special is a subresource that a handler of its name serves.
+func special(name string, verbs ...string) Subresource {
+	return Subresource{Name: name, Verbs: verbs}
+}
+
+func plainColumns() []metav1.TableColumnDefinition {
+	doc := metav1.ObjectMeta{}.SwaggerDoc()
+	return []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Format: "name", Description: doc["name"]},
+		{Name: "Created At", Type: "date", Description: doc["creationTimestamp"]},
+	}
+}
+
+func plainRow(obj Object, _ time.Time) []any {
+	return []any{obj.GetName(), obj.GetCreationTimestamp().UTC().Format(time.RFC3339)}
+}

@@ -1,0 +1,133 @@
+package events
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Bounds of the texts of an event, in bytes.
+const (
+	maxReportingInstance = 128
+	maxAction            = 128
+	maxReason            = 128
+	maxNote              = 1024
+)
+
+// Validate checks a new event; strict is for events.k8s.io/v1, which allows only the newer form.
+func Validate(e *corev1.Event, strict bool) field.ErrorList {
+	errs := validateCommon(e, strict)
+	if !strict {
+		return errs
+	}
+	if e.EventTime.IsZero() {
+		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
+	}
+	if len(e.Type) == 0 || e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
+		errs = append(errs, field.Invalid(field.NewPath("type"), "", "has invalid value: "+e.Type))
+	}
+	if !e.FirstTimestamp.IsZero() {
+		errs = append(errs, field.Invalid(field.NewPath("deprecatedFirstTimestamp"), "", "needs to be unset"))
+	}
+	if !e.LastTimestamp.IsZero() {
+		errs = append(errs, field.Invalid(field.NewPath("deprecatedLastTimestamp"), "", "needs to be unset"))
+	}
+	if e.Count != 0 {
+		errs = append(errs, field.Invalid(field.NewPath("deprecatedCount"), "", "needs to be unset"))
+	}
+	if e.Source.Component != "" || e.Source.Host != "" {
+		errs = append(errs, field.Invalid(field.NewPath("deprecatedSource"), "", "needs to be unset"))
+	}
+	return errs
+}
+
+// ValidateUpdate checks a change: of the newer form, only the series may change.
+func ValidateUpdate(new, old *corev1.Event, strict bool) field.ErrorList {
+	errs := validateCommon(new, strict)
+	if !strict {
+		return errs
+	}
+	keep := func(a, b any, name string) {
+		errs = append(errs, validation.ValidateImmutableField(a, b, field.NewPath(name))...)
+	}
+	keep(new.InvolvedObject, old.InvolvedObject, "involvedObject")
+	keep(new.Reason, old.Reason, "reason")
+	keep(new.Message, old.Message, "message")
+	keep(new.Source, old.Source, "source")
+	keep(new.FirstTimestamp, old.FirstTimestamp, "firstTimestamp")
+	keep(new.LastTimestamp, old.LastTimestamp, "lastTimestamp")
+	keep(new.Count, old.Count, "count")
+	keep(new.Type, old.Type, "type")
+	keep(new.Action, old.Action, "action")
+	keep(new.Related, old.Related, "related")
+	keep(new.ReportingController, old.ReportingController, "reportingController")
+	keep(new.ReportingInstance, old.ReportingInstance, "reportingInstance")
+	if !apiequality.Semantic.DeepEqual(new.EventTime.UTC(), old.EventTime.UTC()) {
+		keep(new.EventTime, old.EventTime, "eventTime")
+	}
+	return errs
+}
+
+func validateCommon(e *corev1.Event, strict bool) field.ErrorList {
+	var errs field.ErrorList
+	path := field.NewPath("involvedObject", "namespace")
+	if e.InvolvedObject.Namespace == "" {
+		// Events about what has no namespace live in the default one.
+		if e.Namespace != metav1.NamespaceNone && e.Namespace != metav1.NamespaceDefault {
+			errs = append(errs, field.Invalid(path, e.InvolvedObject.Namespace, "does not match event.namespace"))
+		}
+	} else if e.Namespace != e.InvolvedObject.Namespace {
+		errs = append(errs, field.Invalid(path, e.InvolvedObject.Namespace, "does not match event.namespace"))
+	}
+	if strict || !e.EventTime.IsZero() {
+		errs = append(errs, validateReport(e, strict)...)
+	}
+	for _, msg := range utilvalidation.IsDNS1123Subdomain(e.Namespace) {
+		errs = append(errs, field.Invalid(field.NewPath("namespace"), e.Namespace, msg))
+	}
+	return errs
+}
+
+// validateReport checks what the newer form of an event must tell about who reports what.
+func validateReport(e *corev1.Event, strict bool) field.ErrorList {
+	var errs field.ErrorList
+	controller := field.NewPath("reportingComponent")
+	message := field.NewPath("message")
+	if strict {
+		controller, message = field.NewPath("reportingController"), field.NewPath("note")
+	}
+	if e.ReportingController == "" {
+		errs = append(errs, field.Required(controller, ""))
+	}
+	for _, msg := range utilvalidation.IsQualifiedName(e.ReportingController) {
+		errs = append(errs, field.Invalid(controller, e.ReportingController, msg))
+	}
+	for _, f := range []struct {
+		name, value string
+		max         int
+	}{
+		{"reportingInstance", e.ReportingInstance, maxReportingInstance},
+		{"action", e.Action, maxAction},
+		{"reason", e.Reason, maxReason},
+	} {
+		if f.value == "" {
+			errs = append(errs, field.Required(field.NewPath(f.name), ""))
+		}
+		if len(f.value) > f.max {
+			errs = append(errs, tooLong(field.NewPath(f.name), f.max))
+		}
+	}
+	if len(e.Message) > maxNote {
+		errs = append(errs, tooLong(message, maxNote))
+	}
+	return errs
+}
+
+func tooLong(path *field.Path, limit int) *field.Error {
+	return field.Invalid(path, "", fmt.Sprintf("can have at most %v characters", limit))
+}

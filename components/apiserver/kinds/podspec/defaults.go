@@ -1,0 +1,182 @@
+package podspec
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// fileMode is the mode of files in volumes made of API objects.
+const fileMode = int32(0o644)
+
+// DefaultPod sets the defaults of a pod. Some hold for pods only, not for templates, so that templates stay as written.
+func DefaultPod(pod *corev1.Pod) {
+	spec := &pod.Spec
+	for _, cs := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range cs {
+			requestsFromLimits(&cs[i].Resources)
+			if spec.HostNetwork {
+				hostPorts(cs[i].Ports)
+			}
+		}
+	}
+	if spec.Resources != nil {
+		defaultPodResources(pod)
+	}
+	setDefault(&spec.EnableServiceLinks, true)
+	Default(spec)
+	for i := range pod.Status.InitContainerStatuses {
+		roundUp(pod.Status.InitContainerStatuses[i].AllocatedResources)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		roundUp(pod.Status.ContainerStatuses[i].AllocatedResources)
+	}
+}
+
+// DefaultTemplate sets the defaults of a pod template.
+func DefaultTemplate(t *corev1.PodTemplateSpec) { Default(&t.Spec) }
+
+// Default sets the defaults that pods and templates share.
+func Default(spec *corev1.PodSpec) {
+	setString(&spec.DNSPolicy, corev1.DNSClusterFirst)
+	setString(&spec.RestartPolicy, corev1.RestartPolicyAlways)
+	setString(&spec.SchedulerName, corev1.DefaultSchedulerName)
+	setDefault(&spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	if spec.SecurityContext == nil {
+		spec.SecurityContext = &corev1.PodSecurityContext{}
+	}
+	for i := range spec.Volumes {
+		defaultVolume(&spec.Volumes[i])
+	}
+	for i := range spec.InitContainers {
+		defaultContainer(&spec.InitContainers[i])
+	}
+	for i := range spec.Containers {
+		defaultContainer(&spec.Containers[i])
+	}
+	for i := range spec.EphemeralContainers {
+		c := corev1.Container(spec.EphemeralContainers[i].EphemeralContainerCommon)
+		defaultContainer(&c)
+		spec.EphemeralContainers[i].EphemeralContainerCommon = corev1.EphemeralContainerCommon(c)
+	}
+	roundUp(spec.Overhead)
+	if r := spec.Resources; r != nil {
+		roundUp(r.Limits)
+		roundUp(r.Requests)
+	}
+}
+
+func defaultContainer(c *corev1.Container) {
+	if c.ImagePullPolicy == "" {
+		c.ImagePullPolicy = pullPolicy(c.Image)
+	}
+	setString(&c.TerminationMessagePath, corev1.TerminationMessagePathDefault)
+	setString(&c.TerminationMessagePolicy, corev1.TerminationMessageReadFile)
+	for i := range c.Ports {
+		setString(&c.Ports[i].Protocol, corev1.ProtocolTCP)
+	}
+	for i := range c.Env {
+		from := c.Env[i].ValueFrom
+		if from == nil {
+			continue
+		}
+		if from.FieldRef != nil {
+			setString(&from.FieldRef.APIVersion, "v1")
+		}
+		if from.FileKeyRef != nil {
+			setDefault(&from.FileKeyRef.Optional, false)
+		}
+	}
+	roundUp(c.Resources.Limits)
+	roundUp(c.Resources.Requests)
+	for _, p := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		defaultProbe(p)
+	}
+	if l := c.Lifecycle; l != nil {
+		for _, h := range []*corev1.LifecycleHandler{l.PostStart, l.PreStop} {
+			if h != nil {
+				defaultHTTPGet(h.HTTPGet)
+			}
+		}
+	}
+}
+
+func defaultProbe(p *corev1.Probe) {
+	if p == nil {
+		return
+	}
+	setNumber(&p.TimeoutSeconds, 1)
+	setNumber(&p.PeriodSeconds, 10)
+	setNumber(&p.SuccessThreshold, 1)
+	setNumber(&p.FailureThreshold, 3)
+	defaultHTTPGet(p.HTTPGet)
+	if p.GRPC != nil {
+		setDefault(&p.GRPC.Service, "")
+	}
+}
+
+func defaultHTTPGet(a *corev1.HTTPGetAction) {
+	if a != nil {
+		setString(&a.Path, "/")
+		setString(&a.Scheme, corev1.URISchemeHTTP)
+	}
+}
+
+// pullPolicy is Always for images whose tag is latest, given or implied.
+func pullPolicy(image string) corev1.PullPolicy {
+	name, _, hasDigest := strings.Cut(image, "@")
+	tag := ""
+	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
+		tag = name[colon+1:]
+	}
+	if tag == "latest" || tag == "" && !hasDigest {
+		return corev1.PullAlways
+	}
+	return corev1.PullIfNotPresent
+}
+
+func hostPorts(ports []corev1.ContainerPort) {
+	for i := range ports {
+		setNumber(&ports[i].HostPort, ports[i].ContainerPort)
+	}
+}
+
+func requestsFromLimits(r *corev1.ResourceRequirements) {
+	for name, limit := range r.Limits {
+		if r.Requests == nil {
+			r.Requests = corev1.ResourceList{}
+		}
+		if _, ok := r.Requests[name]; !ok {
+			r.Requests[name] = limit.DeepCopy()
+		}
+	}
+}
+
+// roundUp rounds to thousandths: nothing finer is stored.
+func roundUp(list corev1.ResourceList) {
+	for name, q := range list {
+		if q.RoundUp(resource.Milli) {
+			continue // it was exact
+		}
+		list[name] = q
+	}
+}
+
+func setDefault[T any](p **T, value T) {
+	if *p == nil {
+		*p = &value
+	}
+}
+
+func setString[T ~string](p *T, value T) {
+	if *p == "" {
+		*p = value
+	}
+}
+
+func setNumber[T ~int32 | ~int64](p *T, value T) {
+	if *p == 0 {
+		*p = value
+	}
+}

@@ -1,0 +1,56 @@
+package kinds
+
+import (
+	"context"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Deps are what rows need from the rest of the server. Every field may be nil; what it serves is then left out
+// (services get no addresses) or answered with 503 (reviews and bindings).
+type Deps struct {
+	// Services allocates cluster IPs and node ports.
+	Services ServiceAllocator
+
+	// Bind answers a POST to bindings; the object returned is ignored.
+	Bind func(ctx context.Context, b *corev1.Binding) (*corev1.Binding, error)
+
+	// The reviews: each gets an object that it owns and returns it with its status filled in.
+	TokenReview              func(ctx context.Context, r *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error)
+	SelfSubjectReview        func(ctx context.Context, r *authenticationv1.SelfSubjectReview) (*authenticationv1.SelfSubjectReview, error)
+	SubjectAccessReview      func(ctx context.Context, r *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error)
+	LocalSubjectAccessReview func(ctx context.Context, r *authorizationv1.LocalSubjectAccessReview) (*authorizationv1.LocalSubjectAccessReview, error)
+	SelfSubjectAccessReview  func(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error)
+	SelfSubjectRulesReview   func(ctx context.Context, r *authorizationv1.SelfSubjectRulesReview) (*authorizationv1.SelfSubjectRulesReview, error)
+}
+
+// ServiceAllocator gives services what must be unique in the cluster; see Strategy.Allocate for its life cycle.
+type ServiceAllocator interface {
+	// Allocate writes cluster IPs, node ports and health check port into new (nil on delete), and plans the release of
+	// what old (nil on create) had and new has no more.
+	Allocate(ctx context.Context, new, old *corev1.Service, dryRun bool) (done func(stored bool), err error)
+}
+
+// Table lists every built-in kind, by API group. It makes new rows at each call.
+func Table(deps Deps) []*Kind {
+	return []*Kind{
+		// core
+		namespaces(),
+		nodes(),
+		pods(),
+		bindings(deps),
+		eventKind(),
+		configMaps(),
+		secrets(),
+		serviceAccounts(),
+
+		// apps
+		deployments(),
+		replicaSets(),
+
+		// coordination.k8s.io
+		leases(),
+	}
+}

@@ -1,0 +1,70 @@
+package kinds
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+func TestTableIsSane(t *testing.T) {
+	resources, prefixes := sets.New[string](), sets.New[string]()
+	for _, k := range Table(Deps{}) {
+		t.Run(k.Resource+"."+k.Hub.Group, func(t *testing.T) {
+			hub := k.HubVersion()
+			if hub == nil {
+				t.Fatalf("hub %s is not among the versions", k.Hub)
+			}
+			if hub.ToHub != nil || hub.FromHub != nil {
+				t.Error("the hub has conversions")
+			}
+			for _, v := range k.Versions {
+				gr := v.String() + "/" + k.Resource
+				if resources.Has(gr) {
+					t.Errorf("%s is served twice", gr)
+				}
+				resources.Insert(gr)
+				if v.New() == v.New() {
+					t.Errorf("%s: New returns the same object twice", gr)
+				}
+				if v.GroupVersion != k.Hub && (v.ToHub == nil || v.FromHub == nil) {
+					t.Errorf("%s: no conversion", gr)
+				}
+			}
+			if k.Name == "" || k.Resource != strings.ToLower(k.Resource) || k.Singular != strings.ToLower(k.Name) {
+				t.Errorf("bad names: %q %q %q", k.Name, k.Resource, k.Singular)
+			}
+			if !slices.IsSorted(k.Verbs) {
+				t.Errorf("verbs are not in discovery's order: %v", k.Verbs)
+			}
+			if k.Answer == nil {
+				if prefixes.Has(k.Prefix) {
+					t.Errorf("prefix %s is used twice", k.Prefix)
+				}
+				prefixes.Insert(k.Prefix)
+			}
+			row := k.Row(hub.New(), time.Unix(0, 0))
+			if len(row) != len(k.Columns) {
+				t.Errorf("%d cells for %d columns", len(row), len(k.Columns))
+			}
+			for _, c := range k.Columns {
+				if c.Description == "" {
+					t.Errorf("column %s has no description", c.Name)
+				}
+			}
+			for _, name := range k.Indexed {
+				if _, ok := k.Fields[name]; !ok && name != "metadata.name" {
+					t.Errorf("%s is indexed and no field", name)
+				}
+			}
+			k.FieldSet(hub.New())
+			for _, s := range k.Subresources {
+				if len(s.Verbs) == 0 || !slices.IsSorted(s.Verbs) {
+					t.Errorf("subresource %s: verbs %v", s.Name, s.Verbs)
+				}
+			}
+		})
+	}
+}
