@@ -1,0 +1,143 @@
+package controllers
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/controllers/runner"
+	"quintet.dev/quintet/internal/diagnostics"
+)
+
+// Manager runs controllers.
+type Manager struct {
+	config Config
+}
+
+// New checks c and makes a manager from it.
+func New(c Config) (*Manager, error) {
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	return &Manager{config: c}, nil
+}
+
+// Run works until ctx ends, and returns after everything it started has ended.
+func (m *Manager) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	if m.config.SecurePort != 0 {
+		server, err := m.diagnostics()
+		if err != nil {
+			return err
+		}
+		group.Go(func() error { return server.Run(ctx) })
+	}
+	group.Go(func() error { return m.lead(ctx) })
+	return group.Wait()
+}
+
+func (m *Manager) diagnostics() (*diagnostics.Server, error) {
+	server := &diagnostics.Server{}
+	if m.config.TLSCertFile != "" {
+		certificate, err := tls.LoadX509KeyPair(m.config.TLSCertFile, m.config.TLSPrivateKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
+		}
+		server.Certificate = &certificate
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(m.config.BindAddress, strconv.Itoa(m.config.SecurePort)))
+	if err != nil {
+		return nil, fmt.Errorf("--secure-port: %w", err)
+	}
+	server.Listener = listener
+	return server, nil
+}
+
+// host is what all controllers of one run share.
+type host struct {
+	config    *Config
+	clients   *clients
+	informers informers.SharedInformerFactory
+	events    record.EventBroadcaster
+}
+
+// lead runs the controllers until ctx ends or one of them fails.
+func (m *Manager) lead(ctx context.Context) error {
+	root, err := m.config.rest()
+	if err != nil {
+		return err
+	}
+	h := &host{config: &m.config}
+	if h.clients, err = newClients(root, m.config.UseServiceAccountCredentials); err != nil {
+		return err
+	}
+	h.informers = informers.NewSharedInformerFactoryWithOptions(h.clients.client, m.config.MinResyncPeriod, informers.WithTransform(runner.Strip))
+	h.events = record.NewBroadcaster(record.WithContext(ctx))
+	h.events.StartRecordingToSink(&typedcore.EventSinkImpl{Interface: h.clients.client.CoreV1().Events("")})
+	defer h.events.Shutdown()
+
+	controllers, err := h.controllers(ctx)
+	if err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	for name, controller := range controllers {
+		group.Go(func() error {
+			if err := controller.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			return nil
+		})
+	}
+	h.informers.StartWithContext(ctx)
+	err = group.Wait()
+	h.informers.Shutdown()
+	return err
+}
+
+// controllers makes all that are enabled and configured, by name.
+func (h *host) controllers(ctx context.Context) (map[string]runner.Controller, error) {
+	entries, err := h.config.enabled()
+	if err != nil {
+		return nil, err
+	}
+	made := map[string]runner.Controller{}
+	for _, e := range entries {
+		client, err := kubernetes.NewForConfig(h.clients.config(e.account))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.name, err)
+		}
+		controller, err := e.make(h, runner.Env{
+			Client:    client,
+			Informers: h.informers,
+			Events:    h.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: e.source}),
+			Clock:     h.config.Clock,
+			Workers:   e.workers(h.config),
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", e.name, err)
+		}
+		if controller == nil {
+			klog.FromContext(ctx).Info("Controller has nothing to do as configured", "controller", e.name)
+			continue
+		}
+		made[e.name] = controller
+	}
+	return made, nil
+}

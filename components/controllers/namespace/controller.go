@@ -1,0 +1,138 @@
+// Package namespace empties namespaces that are being deleted, and then lets them go
+// (https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/).
+package namespace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/metadata"
+
+	"quintet.dev/quintet/components/controllers/runner"
+)
+
+const (
+	// settle gives every API server the time to learn that nothing more may be created in the namespace.
+	settle = 100 * time.Millisecond
+	// recheck is how soon a namespace is looked at again in which something remains: nothing tells when it goes.
+	recheck = 250 * time.Millisecond
+	patient = 5 * time.Second
+)
+
+// Controller empties namespaces.
+type Controller struct {
+	env        runner.Env
+	namespaces corelisters.NamespaceLister
+	pods       corelisters.PodLister
+	content    content
+	loop       *runner.Loop[string]
+}
+
+// New makes the controller; it starts working with Run. resources and objects must speak as the controller.
+func New(env runner.Env, resources Discovery, objects metadata.Interface) (*Controller, error) {
+	core := env.Informers.Core().V1()
+	c := &Controller{
+		env:        env,
+		namespaces: core.Namespaces().Lister(),
+		pods:       core.Pods().Lister(),
+		content:    content{discovery: resources, metadata: objects},
+	}
+	c.loop = runner.NewLoop("namespace", env, c.reconcile)
+	c.loop.Needs(core.Pods().Informer())
+	err := c.loop.Watch(core.Namespaces().Informer(), runner.Handle(func(old, new *v1.Namespace) {
+		if new != nil && new.DeletionTimestamp != nil && (old == nil || old.DeletionTimestamp == nil || !equality.Semantic.DeepEqual(old.Spec, new.Spec)) {
+			c.loop.AddAfter(new.Name, settle)
+		}
+	}))
+	return c, err
+}
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+
+func (c *Controller) reconcile(ctx context.Context, name string) error {
+	cached, err := c.namespaces.Get(name)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	client := c.env.Client.CoreV1().Namespaces()
+	ns, err := client.Get(ctx, cached.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if ns.DeletionTimestamp == nil || !slices.Contains(ns.Spec.Finalizers, v1.FinalizerKubernetes) {
+		return nil
+	}
+	if ns.Status.Phase != v1.NamespaceTerminating {
+		ns.Status.Phase = v1.NamespaceTerminating
+		if ns, err = client.UpdateStatus(ctx, ns, metav1.UpdateOptions{}); err != nil {
+			return ignoreGone(err)
+		}
+	}
+	o, wait := c.content.remove(ctx, name, c.grace(name))
+	if ns, err = c.report(ctx, ns, o); err != nil {
+		return ignoreGone(err)
+	}
+	switch {
+	case o.failed():
+		return fmt.Errorf("namespace %s could not be emptied: %s", name, slices.Concat(o.discovery, o.parsing, o.deletion))
+	case o.left():
+		c.loop.AddAfter(name, next(wait, c.env.Clock.Since(ns.DeletionTimestamp.Time)))
+		return nil
+	}
+	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f v1.FinalizerName) bool { return f == v1.FinalizerKubernetes })
+	_, err = client.Finalize(ctx, ns, metav1.UpdateOptions{})
+	return ignoreGone(err)
+}
+
+// next looks often at first, then seldom: what has not gone by now waits for someone.
+func next(wait, age time.Duration) time.Duration {
+	if age > wait+10*time.Second {
+		return patient
+	}
+	return recheck
+}
+
+// report shows the outcome in the conditions, but not that of a deletion that never had a problem.
+func (c *Controller) report(ctx context.Context, ns *v1.Namespace, o *outcome) (*v1.Namespace, error) {
+	if !o.failed() && !o.left() && len(ns.Status.Conditions) == 0 {
+		return ns, nil
+	}
+	changed := ns.DeepCopy()
+	changed.Status.Conditions = conditions(ns.Status.Conditions, o, metav1.NewTime(c.env.Clock.Now()))
+	if equality.Semantic.DeepEqual(ns.Status, changed.Status) {
+		return ns, nil
+	}
+	return c.env.Client.CoreV1().Namespaces().UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+}
+
+// grace tells how long a pod of the namespace may take to end.
+func (c *Controller) grace(namespace string) func(string) time.Duration {
+	return func(name string) time.Duration {
+		pod, err := c.pods.Pods(namespace).Get(name)
+		if err != nil || pod.DeletionGracePeriodSeconds == nil {
+			return 0
+		}
+		return time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
+	}
+}
+
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,227 @@
+// Package replicaset keeps as many pods alive as each ReplicaSet asks for
+// (https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/).
+package replicaset
+
+import (
+	"context"
+	"fmt"
+
+	apps "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	appslisters "k8s.io/client-go/listers/apps/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"quintet.dev/quintet/components/controllers/expectations"
+	"quintet.dev/quintet/components/controllers/owned"
+	"quintet.dev/quintet/components/controllers/pods"
+	"quintet.dev/quintet/components/controllers/runner"
+)
+
+var kind = apps.SchemeGroupVersion.WithKind("ReplicaSet")
+
+// Controller reconciles ReplicaSets.
+type Controller struct {
+	env     runner.Env
+	sets    appslisters.ReplicaSetLister
+	pods    *pods.Index
+	pending *expectations.Tracker
+	loop    *runner.Loop[string]
+}
+
+// New makes the controller; it starts working with Run.
+func New(env runner.Env) (*Controller, error) {
+	index, err := pods.NewIndex(env.Informers)
+	if err != nil {
+		return nil, err
+	}
+	sets := env.Informers.Apps().V1().ReplicaSets()
+	c := &Controller{env: env, sets: sets.Lister(), pods: index, pending: expectations.New(env.Clock)}
+	c.loop = runner.NewLoop("replicaset", env, c.reconcile)
+	if err := c.loop.Watch(sets.Informer(), runner.Handle(c.setChanged)); err != nil {
+		return nil, err
+	}
+	if err := c.loop.Watch(env.Informers.Core().V1().Pods().Informer(), runner.Handle(c.podChanged)); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+
+func (c *Controller) setChanged(old, new *apps.ReplicaSet) {
+	key := runner.Key(runner.Last(old, new))
+	if new == nil || (old != nil && old.UID != new.UID) {
+		c.pending.Forget(key)
+	}
+	c.loop.Add(key)
+}
+
+func (c *Controller) podChanged(old, new *v1.Pod) {
+	pod := runner.Last(old, new)
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if set := c.owner(pod.Namespace, ref); set != nil {
+		key := runner.Key(set)
+		switch {
+		case new == nil || new.DeletionTimestamp != nil:
+			c.pending.DeletionObserved(key, pod.UID)
+		case old == nil:
+			c.pending.CreationObserved(key)
+		}
+		c.loop.Add(key)
+	}
+	if old != nil && new != nil {
+		if before := metav1.GetControllerOfNoCopy(old); before != nil && (ref == nil || before.UID != ref.UID) {
+			if set := c.owner(old.Namespace, before); set != nil {
+				c.loop.Add(runner.Key(set))
+			}
+		}
+	}
+	if ref == nil && new != nil {
+		c.offer(old, new)
+	}
+}
+
+// offer wakes the sets that may adopt the orphan.
+func (c *Controller) offer(old, orphan *v1.Pod) {
+	if orphan.DeletionTimestamp != nil {
+		return
+	}
+	if old != nil && metav1.GetControllerOfNoCopy(old) == nil && equality.Semantic.DeepEqual(old.Labels, orphan.Labels) {
+		return
+	}
+	sets, err := c.sets.GetPodReplicaSets(orphan)
+	if err != nil {
+		return // nobody selects it
+	}
+	for _, set := range sets {
+		c.loop.Add(runner.Key(set))
+	}
+}
+
+// owner finds the set that ref means: its name may have been given to another one since.
+func (c *Controller) owner(namespace string, ref *metav1.OwnerReference) *apps.ReplicaSet {
+	if ref == nil || ref.Kind != kind.Kind {
+		return nil
+	}
+	set, err := c.sets.ReplicaSets(namespace).Get(ref.Name)
+	if err != nil || set.UID != ref.UID {
+		return nil
+	}
+	return set
+}
+
+func (c *Controller) reconcile(ctx context.Context, key string) error {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return err
+	}
+	set, err := c.sets.ReplicaSets(namespace).Get(name)
+	if apierrors.IsNotFound(err) {
+		c.pending.Forget(key)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		c.env.Events.Eventf(set, v1.EventTypeWarning, "InvalidSelector", "The selector can't be used: %v", err)
+		return nil // only an edit helps
+	}
+	settled := c.pending.Satisfied(key) // before the pods are read: what comes in between is then counted
+	mine, err := c.claim(ctx, set, selector)
+	if err != nil {
+		return err
+	}
+	p := decide(observed{set: set, pods: mine, related: c.related(set), settled: settled, now: c.env.Clock.Now()})
+	failure := c.scale(ctx, key, set, p)
+	next := p.status
+	if settled && set.DeletionTimestamp == nil {
+		next = withFailure(next, failure, p.create > 0, c.env.Clock.Now())
+	}
+	if err := c.writeStatus(ctx, set, next); err != nil {
+		return err
+	}
+	if p.again > 0 {
+		c.loop.AddAfter(key, p.again)
+	}
+	return failure
+}
+
+func (c *Controller) claim(ctx context.Context, set *apps.ReplicaSet, selector labels.Selector) ([]*v1.Pod, error) {
+	candidates := append(c.pods.ControlledBy(set.UID), pods.Filter(c.pods.Orphans(set.Namespace), pods.Active)...)
+	claimer := owned.Claimer[*v1.Pod]{
+		Owner: set,
+		Kind:  kind,
+		Fresh: func(ctx context.Context) (metav1.Object, error) {
+			return c.env.Client.AppsV1().ReplicaSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
+		},
+		Patch: func(ctx context.Context, pod *v1.Pod, patch []byte) error {
+			_, err := c.env.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+			return err
+		},
+	}
+	return claimer.Claim(ctx, selector, candidates)
+}
+
+// related returns the active pods of all the sets of set's owner, as those of one Deployment share the nodes.
+func (c *Controller) related(set *apps.ReplicaSet) []*v1.Pod {
+	siblings := []*apps.ReplicaSet{set}
+	if ref := metav1.GetControllerOfNoCopy(set); ref != nil {
+		all, err := c.sets.ReplicaSets(set.Namespace).List(labels.Everything())
+		if err != nil {
+			return nil
+		}
+		siblings = siblings[:0]
+		for _, other := range all {
+			if r := metav1.GetControllerOfNoCopy(other); r != nil && r.UID == ref.UID {
+				siblings = append(siblings, other)
+			}
+		}
+	}
+	var related []*v1.Pod
+	for _, sibling := range siblings {
+		related = append(related, pods.Filter(c.pods.ControlledBy(sibling.UID), pods.Active)...)
+	}
+	return related
+}
+
+// writeStatus does nothing if the status is what it should be. It retries once on the newest version of the set.
+func (c *Controller) writeStatus(ctx context.Context, set *apps.ReplicaSet, next apps.ReplicaSetStatus) error {
+	if set.Generation == set.Status.ObservedGeneration && equality.Semantic.DeepEqual(set.Status, next) {
+		return nil
+	}
+	client := c.env.Client.AppsV1().ReplicaSets(set.Namespace)
+	changed := set.DeepCopy()
+	changed.Status = next
+	_, err := client.UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+	if !apierrors.IsConflict(err) {
+		return ignoreGone(err)
+	}
+	fresh, err := client.Get(ctx, set.Name, metav1.GetOptions{})
+	if err != nil {
+		return ignoreGone(err)
+	}
+	if fresh.UID != set.UID {
+		return nil
+	}
+	fresh.Status = next
+	_, err = client.UpdateStatus(ctx, fresh, metav1.UpdateOptions{})
+	if err = ignoreGone(err); err != nil {
+		return fmt.Errorf("update status of replica set %s/%s: %w", set.Namespace, set.Name, err)
+	}
+	return nil
+}
+
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

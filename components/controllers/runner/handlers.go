@@ -1,0 +1,56 @@
+package runner
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Handle turns f into an event handler: old is nil for an added object, new is nil for a deleted one. A deletion
+// that was missed is reported with the last state known.
+func Handle[T any](f func(old, new *T)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc: func(obj any) {
+			if added, ok := obj.(*T); ok {
+				f(nil, added)
+			}
+		},
+		UpdateFunc: func(before, after any) {
+			old, ok1 := before.(*T)
+			now, ok2 := after.(*T)
+			if ok1 && ok2 {
+				f(old, now)
+			}
+		},
+		DeleteFunc: func(obj any) {
+			if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = unknown.Obj
+			}
+			if gone, ok := obj.(*T); ok {
+				f(gone, nil)
+			}
+		},
+	}
+}
+
+// Last is the newer of the two states a handler gets.
+func Last[T any](old, new *T) *T {
+	if new != nil {
+		return new
+	}
+	return old
+}
+
+// Key is how an object is named in queues and informers: namespace/name.
+func Key(obj metav1.Object) string {
+	return cache.MetaObjectToName(obj).String()
+}
+
+// Strip drops what no controller reads, so that informers stay small. It is an informer transform; objects it has
+// passed must not be used to take over the managed fields of the stored ones (an update without them keeps those).
+func Strip(obj any) (any, error) {
+	if accessor, err := meta.Accessor(obj); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return obj, nil
+}
