@@ -1,0 +1,42 @@
+# One target per image. The programs are static and built by the host's Go, so that an image is one file and no
+# compiler has to be pulled. By hand, after `make build`:
+#
+#   docker build --target kube-scheduler --tag quintet/kube-scheduler:dev --file Dockerfile bin
+#
+# Targets do not build on each other: images/build gives Docker one target and the files that it needs at a time.
+
+FROM scratch AS etcd
+COPY etcd /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/etcd"]
+
+FROM scratch AS kube-apiserver
+COPY kube-apiserver /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/kube-apiserver"]
+
+FROM scratch AS kube-controller-manager
+COPY kube-controller-manager /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/kube-controller-manager"]
+
+FROM scratch AS kube-scheduler
+COPY kube-scheduler /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/kube-scheduler"]
+
+FROM scratch AS quintet
+COPY quintet /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/quintet"]
+
+FROM scratch AS pause
+COPY pause /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/pause"]
+
+FROM scratch AS testimage
+COPY testimage /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/testimage"]
+
+# A node: Docker engine, kubelet, node-routes, and the images that every pod or test needs. images/node/base makes
+# quintet/node-base. The engine's data is a volume, because overlay file systems do not stack.
+FROM quintet/node-base:dev AS node
+COPY kubelet node-routes node-init /usr/local/bin/
+COPY pause.tar testimage.tar /var/lib/quintet/images/
+VOLUME /var/lib/docker
+ENTRYPOINT ["/usr/local/bin/node-init"]

@@ -1,0 +1,87 @@
+# `make help` lists the targets.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# One setting for programs and tests, so that they share Go's build cache: a clean checkout compiles everything once.
+export CGO_ENABLED ?= 0
+export GOFLAGS ?= -trimpath -buildvcs=false
+# Docker lies on this machine also where a container's marks (/.dockerenv) make Testcontainers think otherwise, and
+# clusters are reaped by their labels, without a helper image that would have to be pulled.
+export TESTCONTAINERS_HOST_OVERRIDE ?= 127.0.0.1
+export TESTCONTAINERS_RYUK_DISABLED ?= true
+
+PACKAGES  ?= ./...
+UNIT      = $$(go list $(PACKAGES) | grep --invert-match '/e2e')
+RACE      ?= ./components/... ./conformance/... ./internal/...
+NODES     ?= 2
+NAME      ?= quintet
+REPORT    ?= _output/report
+LINT      := go tool -modfile=.ci/tools/go.mod
+
+##@ Develop
+
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build all programs into bin/, static
+	@mkdir -p bin
+	go build -ldflags "-s -w" -o bin/ ./cmd/...
+
+.PHONY: test
+test: ## Run the unit tests (no Docker needed; tests that use it are skipped without)
+	go test $(UNIT)
+
+.PHONY: race
+race: ## Run the unit tests under the race detector
+	CGO_ENABLED=1 go test -race $(RACE)
+
+.PHONY: lint
+lint: ## Vet and lint
+	test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
+	go vet ./...
+	$(LINT) staticcheck ./...
+
+.PHONY: generate
+generate: ## Make generated code anew
+	go generate ./...
+
+##@ Images and clusters
+
+.PHONY: images
+images: build ## Build the image of every component and of the node, skipping what is fresh
+	@images/build
+
+.PHONY: up
+up: images ## Start a cluster: make up NAME=a NODES=3
+	bin/quintet up --name $(NAME) --nodes $(NODES)
+
+.PHONY: down
+down: ## Remove all clusters, also those that a crash left behind
+	@[ -x bin/quintet ] || $(MAKE) build
+	bin/quintet down --all
+
+##@ Prove
+
+.PHONY: e2e
+e2e: images ## Build images, test clusters of containers, write the conformance report to _output/report
+	QUINTET_REPORT_DIR=$(abspath $(REPORT)) go test -count=1 -timeout 45m ./e2e/...
+
+.PHONY: conformance
+conformance: images ## Start a cluster, run the conformance suite on it, write the report to _output/report
+	bin/quintet up --name conformance --nodes 2
+	bin/quintet conformance --name conformance --report $(REPORT); code=$$?; bin/quintet down --name conformance; exit $$code
+
+.PHONY: bench
+bench: images ## Measure ratios in one run
+	bin/quintet bench
+
+##@ Clean up
+
+.PHONY: clean
+clean: ## Remove clusters, images and everything built
+	@[ ! -x bin/quintet ] || bin/quintet down --all
+	docker image ls --quiet --filter label=io.quintet.image=true | sort --unique | xargs --no-run-if-empty docker image rm --force >/dev/null
+	rm -rf bin _output

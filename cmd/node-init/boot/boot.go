@@ -1,0 +1,117 @@
+// Package boot turns a container into a node: an ordered list of steps, then supervision until SIGTERM.
+package boot
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+const (
+	controlSocket = "/run/node-init.sock"
+	dockerSocket  = "/var/run/docker.sock"
+	dockerLog     = "/var/log/dockerd.log"
+	imageDir      = "/var/lib/quintet/images"
+	// loadedDir lies on the engine's volume: what is remembered there is as old as the images themselves.
+	loadedDir        = "/var/lib/docker/quintet-loaded"
+	routesKubeconfig = "/etc/kubernetes/kube-proxy.conf"
+	dockerReadyAfter = 30 * time.Second
+)
+
+const usage = `node-init runs as the entry point of a node container:
+
+  node-init [kubelet flags...]          boot the node; the flags are the kubelet's
+  node-init stop|start|restart SERVICE  inside a running node: kubelet, node-routes or dockerd
+  node-init status                      services and their state
+`
+
+// Main is the program: args are the kubelet's flags, or a verb for a node-init that runs already.
+func Main(args []string) error {
+	if len(args) > 0 {
+		switch args[0] {
+		case "stop", "start", "restart", "status":
+			return ask(controlSocket, args[0], args[1:], os.Stdout)
+		case "-h", "--help", "help":
+			fmt.Print(usage)
+			return nil
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	return boot(ctx, args)
+}
+
+func boot(ctx context.Context, kubeletArgs []string) error {
+	if err := prepareMounts(); err != nil {
+		return err
+	}
+	// Files of an engine that was killed with the node; it would refuse to start beside them.
+	for _, stale := range []string{"/var/run/docker.pid", "/var/run/docker/containerd/containerd.pid"} {
+		_ = os.Remove(stale)
+	}
+	reaper := newReaper()
+	supervisor := newSupervisor(reaper)
+	defer supervisor.stopAll()
+
+	engineLog, err := os.OpenFile(dockerLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer engineLog.Close()
+	dockerd := service{name: "dockerd", argv: dockerdCommand(), output: engineLog}
+	if err := supervisor.add(dockerd); err != nil {
+		return err
+	}
+	if err := waitForEngine(ctx, dockerSocket, dockerReadyAfter); err != nil {
+		return fmt.Errorf("%w; its log is %s", err, dockerLog)
+	}
+	if err := loadImages(ctx, dockerSocket, imageDir, loadedDir); err != nil {
+		return err
+	}
+	for _, s := range nodeServices(kubeletArgs) {
+		if err := supervisor.add(s); err != nil {
+			return err
+		}
+	}
+	return serveControl(ctx, controlSocket, supervisor)
+}
+
+// dockerdCommand starts an engine that leaves packets to the kubelet, node-routes and kube-proxy.
+func dockerdCommand() []string {
+	return []string{
+		"dockerd", "--host=unix://" + dockerSocket, "--log-level=warn", "--shutdown-timeout=5",
+		"--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-masq=false",
+		"--cgroup-parent=/kubepods", "--exec-opt=native.cgroupdriver=cgroupfs",
+	}
+}
+
+// nodeServices lists what runs beside the engine; without a kubeconfig for it there is no node-routes.
+func nodeServices(kubeletArgs []string) []service {
+	services := []service{{name: "kubelet", argv: append([]string{"kubelet"}, kubeletArgs...), output: os.Stderr}}
+	if _, err := os.Stat(routesKubeconfig); err == nil {
+		services = append(services, service{
+			name:   "node-routes",
+			argv:   append([]string{"node-routes", "--kubeconfig=" + routesKubeconfig}, hostnameOverride(kubeletArgs)...),
+			output: os.Stderr,
+		})
+	}
+	return services
+}
+
+// hostnameOverride finds the kubelet's idea of the node's name, which node-routes must share.
+func hostnameOverride(kubeletArgs []string) []string {
+	const flag = "--hostname-override"
+	for i, arg := range kubeletArgs {
+		if ok, _ := filepath.Match(flag+"=*", arg); ok {
+			return []string{arg}
+		}
+		if arg == flag && i+1 < len(kubeletArgs) {
+			return []string{flag + "=" + kubeletArgs[i+1]}
+		}
+	}
+	return nil
+}

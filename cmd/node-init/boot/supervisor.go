@@ -1,0 +1,194 @@
+package boot
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	restartBackoffMin = 250 * time.Millisecond
+	restartBackoffMax = 10 * time.Second
+	// steadyAfter is how long a service must run to be restarted at once when it ends.
+	steadyAfter = 10 * time.Second
+	// stopGrace is what a service gets between SIGTERM and SIGKILL.
+	stopGrace = 10 * time.Second
+)
+
+// service is one supervised program. output is not closed.
+type service struct {
+	name   string
+	argv   []string
+	output *os.File
+}
+
+// supervisor keeps services running. It is safe for concurrent use.
+type supervisor struct {
+	reaper *reaper
+
+	mu    sync.Mutex
+	units []*unit // in the order of their start; they are stopped in reverse
+}
+
+// unit is a service and the goroutine that keeps it; the goroutine exists while wanted is open.
+type unit struct {
+	service
+	mu     sync.Mutex
+	quit   chan struct{} // closed to ask for the end; nil when stopped
+	ended  chan struct{} // closed when the goroutine is over
+	pid    int           // 0 between runs
+	starts int
+}
+
+func newSupervisor(r *reaper) *supervisor { return &supervisor{reaper: r} }
+
+// add starts s and keeps it running from now on.
+func (s *supervisor) add(svc service) error {
+	if _, err := exec.LookPath(svc.argv[0]); err != nil {
+		return fmt.Errorf("service %s: %w", svc.name, err)
+	}
+	u := &unit{service: svc}
+	s.mu.Lock()
+	s.units = append(s.units, u)
+	s.mu.Unlock()
+	u.start(s.reaper)
+	return nil
+}
+
+func (s *supervisor) find(name string) (*unit, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, u := range s.units {
+		if u.name == name {
+			return u, nil
+		}
+	}
+	return nil, fmt.Errorf("no service %q; `node-init status` lists them", name)
+}
+
+func (s *supervisor) start(name string) error {
+	u, err := s.find(name)
+	if err == nil {
+		u.start(s.reaper)
+	}
+	return err
+}
+
+func (s *supervisor) stop(name string) error {
+	u, err := s.find(name)
+	if err == nil {
+		u.stop()
+	}
+	return err
+}
+
+func (s *supervisor) stopAll() {
+	s.mu.Lock()
+	units := s.units
+	s.mu.Unlock()
+	for i := len(units) - 1; i >= 0; i-- {
+		units[i].stop()
+	}
+}
+
+// status has one line per service.
+func (s *supervisor) status() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var lines []string
+	for _, u := range s.units {
+		u.mu.Lock()
+		state := "stopped"
+		if u.quit != nil {
+			state = "restarting"
+			if u.pid != 0 {
+				state = fmt.Sprintf("running pid=%d", u.pid)
+			}
+		}
+		lines = append(lines, fmt.Sprintf("%s %s starts=%d", u.name, state, u.starts))
+		u.mu.Unlock()
+	}
+	return lines
+}
+
+func (u *unit) start(r *reaper) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.quit != nil {
+		return
+	}
+	u.quit, u.ended = make(chan struct{}), make(chan struct{})
+	go u.keep(r, u.quit, u.ended)
+}
+
+// stop ends the service and returns when its process is gone.
+func (u *unit) stop() {
+	u.mu.Lock()
+	quit, ended := u.quit, u.ended
+	u.quit = nil
+	u.mu.Unlock()
+	if quit != nil {
+		close(quit)
+		<-ended
+	}
+}
+
+func (u *unit) keep(r *reaper, quit <-chan struct{}, ended chan<- struct{}) {
+	defer close(ended)
+	backoff := restartBackoffMin
+	for {
+		began := time.Now()
+		if !u.runOnce(r, quit) {
+			return
+		}
+		if time.Since(began) > steadyAfter {
+			backoff = restartBackoffMin
+		}
+		select {
+		case <-quit:
+			return
+		case <-time.After(backoff):
+		}
+		backoff = min(2*backoff, restartBackoffMax)
+	}
+}
+
+// runOnce runs the service to its end and tells whether it should run again.
+func (u *unit) runOnce(r *reaper, quit <-chan struct{}) bool {
+	cmd := exec.Command(u.argv[0], u.argv[1:]...)
+	cmd.Stdout, cmd.Stderr = u.output, u.output
+	process, done, err := r.start(cmd)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "node-init: service %s: %v\n", u.name, err)
+		return true
+	}
+	u.running(process.Pid)
+	defer u.running(0)
+	select {
+	case exit := <-done:
+		fmt.Fprintf(os.Stderr, "node-init: service %s ended (code %d, signal %d); it is started again\n", u.name, exit.Code, exit.Signal)
+		return true
+	case <-quit:
+	}
+	_ = process.Signal(unix.SIGTERM)
+	select {
+	case <-done:
+	case <-time.After(stopGrace):
+		_ = process.Signal(unix.SIGKILL)
+		<-done
+	}
+	return false
+}
+
+func (u *unit) running(pid int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.pid = pid
+	if pid != 0 {
+		u.starts++
+	}
+}

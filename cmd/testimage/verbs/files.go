@@ -1,0 +1,144 @@
+package verbs
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+)
+
+func message(args []string, _ Streams) (int, error) {
+	plain, opts, err := options(args, "file")
+	if err != nil {
+		return 2, err
+	}
+	if len(plain) != 1 {
+		return 2, fmt.Errorf("usage: message TEXT [--file=FILE]")
+	}
+	file := opts["file"]
+	if file == "" {
+		file = "/dev/termination-log"
+	}
+	return 0, os.WriteFile(file, []byte(plain[0]), 0o666)
+}
+
+func write(args []string, _ Streams) (int, error) {
+	if len(args) != 2 {
+		return 2, fmt.Errorf("usage: write FILE TEXT")
+	}
+	return 0, os.WriteFile(args[0], []byte(args[1]), 0o666)
+}
+
+func appendTo(args []string, _ Streams) (int, error) {
+	if len(args) != 2 {
+		return 2, fmt.Errorf("usage: append FILE TEXT")
+	}
+	file, err := os.OpenFile(args[0], os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
+	if err != nil {
+		return 1, err
+	}
+	if _, err := io.WriteString(file, args[1]+"\n"); err != nil {
+		_ = file.Close()
+		return 1, err
+	}
+	return 0, file.Close()
+}
+
+func remove(args []string, _ Streams) (int, error) {
+	for _, name := range args {
+		if err := os.Remove(name); err != nil {
+			return 1, err
+		}
+	}
+	return 0, nil
+}
+
+func cat(args []string, s Streams) (int, error) {
+	if len(args) == 0 {
+		_, err := io.Copy(s.Out, s.In)
+		return 0, err
+	}
+	for _, name := range args {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return 1, err
+		}
+		if _, err := s.Out.Write(content); err != nil {
+			return 1, err
+		}
+	}
+	return 0, nil
+}
+
+func list(args []string, s Streams) (int, error) {
+	for _, dir := range args {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return 1, err
+		}
+		for _, entry := range entries {
+			name := entry.Name()
+			if entry.IsDir() {
+				name += "/"
+			}
+			fmt.Fprintln(s.Out, name)
+		}
+	}
+	return 0, nil
+}
+
+func stat(args []string, s Streams) (int, error) {
+	for _, name := range args {
+		info, err := os.Stat(name)
+		if err != nil {
+			return 1, err
+		}
+		kind := "file"
+		switch {
+		case info.IsDir():
+			kind = "dir"
+		case info.Mode()&os.ModeSocket != 0:
+			kind = "socket"
+		case !info.Mode().IsRegular():
+			kind = "other"
+		}
+		owner, ok := info.Sys().(*syscall.Stat_t)
+		if !ok {
+			return 1, fmt.Errorf("no owner known for %s", name)
+		}
+		mode := owner.Mode & 0o7777
+		fmt.Fprintf(s.Out, "%s %s %04o %d %d %d\n", name, kind, mode, owner.Uid, owner.Gid, info.Size())
+	}
+	return 0, nil
+}
+
+// waitFile polls, because a file may appear on any kind of volume.
+func waitFile(args []string, _ Streams) (int, error) {
+	if len(args) != 1 {
+		return 2, fmt.Errorf("usage: wait FILE")
+	}
+	ctx, stop := untilTerminated()
+	defer stop()
+	for {
+		if _, err := os.Stat(args[0]); err == nil {
+			return 0, nil
+		}
+		select {
+		case <-ctx.Done():
+			return 143, nil
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+func writeSorted(out io.Writer, lines []string) error {
+	lines = slices.Sorted(slices.Values(lines))
+	for _, line := range lines {
+		if _, err := fmt.Fprintln(out, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
