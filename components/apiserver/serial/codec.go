@@ -1,0 +1,132 @@
+package serial
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"sigs.k8s.io/yaml"
+)
+
+// Codec reads and writes objects in the formats of the wire. It is immutable and safe for concurrent use.
+type Codec struct {
+	lenient map[MediaType]runtime.Serializer
+	strict  map[MediaType]runtime.Serializer
+}
+
+// NewCodec makes a codec for the types of scheme; see NewScheme. Types that the scheme doesn't know (unstructured
+// content) can be decoded into a given object.
+func NewCodec(scheme *runtime.Scheme) *Codec {
+	text := func(yaml, strict bool) runtime.Serializer {
+		return kjson.NewSerializerWithOptions(kjson.DefaultMetaFactory, scheme, scheme,
+			kjson.SerializerOptions{Yaml: yaml, Strict: strict})
+	}
+	proto := protobuf.NewSerializer(scheme, scheme)
+	return &Codec{
+		lenient: map[MediaType]runtime.Serializer{JSON: text(false, false), YAML: text(true, false), Protobuf: proto},
+		strict:  map[MediaType]runtime.Serializer{JSON: text(false, true), YAML: text(true, true), Protobuf: proto},
+	}
+}
+
+// Decode reads one object. defaults fills in a kind and apiVersion that data leaves out; it may be nil. If data is of
+// into's type, into is filled and returned, else (or if into is nil) a new object of the type that data names; the kind
+// returned is what data said, after defaults.
+//
+// With strict, unknown and duplicate fields give an error for which runtime.IsStrictDecodingError holds; the object is
+// then returned too, and whole, so that a caller may treat it as a warning.
+func (c *Codec) Decode(data []byte, m MediaType, defaults *schema.GroupVersionKind, into runtime.Object, strict bool) (runtime.Object, *schema.GroupVersionKind, error) {
+	serializers := c.lenient
+	if strict {
+		serializers = c.strict
+	}
+	s, ok := serializers[m]
+	if !ok {
+		return nil, nil, fmt.Errorf("no decoder for %s", m)
+	}
+	return s.Decode(data, defaults, into)
+}
+
+// Encode writes obj as the given kind, as the body of a response: JSON ends in a newline, protobuf has its envelope. obj
+// is not changed.
+func (c *Codec) Encode(w io.Writer, obj runtime.Object, kind schema.GroupVersionKind, m MediaType) error {
+	body, err := Body(obj, kind, m)
+	if err != nil {
+		return err
+	}
+	return WriteObject(w, m, kind, body)
+}
+
+// Body encodes obj as the given kind; see the package comment. For YAML it is the body of JSON.
+func Body(obj runtime.Object, kind schema.GroupVersionKind, m MediaType) ([]byte, error) {
+	if m == Protobuf {
+		return message(obj)
+	}
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(WithKind(obj, kind)); err != nil {
+		return nil, fmt.Errorf("encoding %s: %w", kind.Kind, err)
+	}
+	return bytes.TrimSuffix(buf.Bytes(), newline), nil
+}
+
+// WriteObject writes a body as a whole response.
+func WriteObject(w io.Writer, m MediaType, kind schema.GroupVersionKind, body []byte) error {
+	switch m {
+	case Protobuf:
+		_, err := w.Write(AppendEnvelope(make([]byte, 0, len(body)+envelopeRoom), kind, body))
+		return err
+	case YAML:
+		out, err := yaml.JSONToYAML(body)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(out)
+		return err
+	default:
+		if _, err := w.Write(body); err != nil {
+			return err
+		}
+		_, err := w.Write(newline)
+		return err
+	}
+}
+
+// WithKind returns obj if it says that it is of the given kind, else a shallow copy that says so.
+func WithKind(obj runtime.Object, kind schema.GroupVersionKind) runtime.Object {
+	if obj.GetObjectKind().GroupVersionKind() == kind {
+		return obj
+	}
+	if u, ok := obj.(runtime.Unstructured); ok {
+		obj = shallowUnstructured(u)
+	} else {
+		obj = ShallowCopy(obj)
+	}
+	obj.GetObjectKind().SetGroupVersionKind(kind)
+	return obj
+}
+
+// ShallowCopy copies the struct that obj points to, and nothing below it.
+func ShallowCopy[T runtime.Object](obj T) T {
+	v := reflect.ValueOf(obj)
+	out := reflect.New(v.Type().Elem())
+	out.Elem().Set(v.Elem())
+	return out.Interface().(T)
+}
+
+func shallowUnstructured(u runtime.Unstructured) runtime.Object {
+	content := u.UnstructuredContent()
+	copied := make(map[string]any, len(content)+2)
+	for k, v := range content {
+		copied[k] = v
+	}
+	out := u.NewEmptyInstance()
+	out.SetUnstructuredContent(copied)
+	return out
+}
+
+var newline = []byte("\n")

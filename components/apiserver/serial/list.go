@@ -1,0 +1,167 @@
+package serial
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"iter"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+)
+
+// List is a list to be written.
+type List struct {
+	Kind schema.GroupVersionKind // of the list: "PodList"
+	Item schema.GroupVersionKind // of its items; their kind is left out in JSON, as in every typed list; see KeepKinds
+	Meta metav1.ListMeta
+	// Items are the bodies of the items. It ends after an error.
+	Items iter.Seq2[[]byte, error]
+	// KeepKinds leaves kind and apiVersion in the items (custom resources).
+	KeepKinds bool
+}
+
+// WriteList writes a list piece by piece. An error after the first byte leaves a broken document behind: the connection
+// must then be cut.
+func WriteList(w io.Writer, m MediaType, l List) error {
+	switch m {
+	case Protobuf:
+		return writeListProtobuf(w, l)
+	case YAML:
+		var buf bytes.Buffer
+		if err := writeListJSON(&buf, l); err != nil {
+			return err
+		}
+		out, err := yaml.JSONToYAML(buf.Bytes())
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(out)
+		return err
+	default:
+		return writeListJSON(w, l)
+	}
+}
+
+func writeListJSON(w io.Writer, l List) error {
+	head, err := listHead(l.Kind, l.Meta)
+	if err != nil {
+		return err
+	}
+	out := chunks{w: w}
+	out.write(append(head, `,"items":[`...))
+	prefix := kindPrefix(l.Item)
+	first := true
+	for body, err := range l.Items {
+		if err != nil {
+			return err
+		}
+		if !first {
+			out.write(comma)
+		}
+		first = false
+		if rest, ok := bytes.CutPrefix(body, prefix); ok && !l.KeepKinds {
+			out.write(brace)
+			body = rest
+		}
+		if err := out.write(body); err != nil {
+			return err
+		}
+	}
+	out.write([]byte("]}\n"))
+	return out.flush()
+}
+
+// listHead is a JSON list up to and with its metadata, without the closing brace.
+func listHead(kind schema.GroupVersionKind, meta metav1.ListMeta) ([]byte, error) {
+	m, err := json.Marshal(meta)
+	if err != nil {
+		return nil, err
+	}
+	head := append([]byte(nil), kindPrefix(kind)...)
+	head = append(head, `"metadata":`...)
+	return append(head, m...), nil
+}
+
+// kindPrefix is how the JSON of an object of that kind begins.
+func kindPrefix(kind schema.GroupVersionKind) []byte {
+	return []byte(`{"kind":"` + kind.Kind + `","apiVersion":"` + kind.GroupVersion().String() + `",`)
+}
+
+var (
+	comma = []byte(",")
+	brace = []byte("{")
+)
+
+// writeListProtobuf writes field 1 (ListMeta) and field 2 (items) of a list message, in an envelope whose length must be
+// known first: so all bodies are gathered, though not copied.
+func writeListProtobuf(w io.Writer, l List) error {
+	meta, err := l.Meta.Marshal()
+	if err != nil {
+		return err
+	}
+	size := protowire.SizeTag(1) + protowire.SizeBytes(len(meta))
+	var bodies [][]byte
+	for body, err := range l.Items {
+		if err != nil {
+			return err
+		}
+		bodies = append(bodies, body)
+		size += protowire.SizeTag(2) + protowire.SizeBytes(len(body))
+	}
+	out := chunks{w: w}
+	head := appendEnvelopeHead(make([]byte, 0, envelopeRoom+len(meta)), l.Kind, size)
+	head = append(head, 1<<3|2)
+	head = protowire.AppendBytes(head, meta)
+	out.write(head)
+	var tag []byte
+	for _, body := range bodies {
+		tag = protowire.AppendVarint(append(tag[:0], 2<<3|2), uint64(len(body)))
+		out.write(tag)
+		if err := out.write(body); err != nil {
+			return err
+		}
+	}
+	out.write(envelopeTail)
+	return out.flush()
+}
+
+// chunks gathers small writes; after an error it does nothing more.
+type chunks struct {
+	w   io.Writer
+	buf []byte
+	err error
+}
+
+// chunkSize is about what one TLS record or one gzip step takes well.
+const chunkSize = 32 << 10
+
+func (c *chunks) write(p []byte) error {
+	if c.err != nil {
+		return c.err
+	}
+	if c.buf == nil {
+		c.buf = make([]byte, 0, chunkSize)
+	}
+	if len(c.buf)+len(p) > cap(c.buf) {
+		if c.flush() != nil {
+			return c.err
+		}
+		if len(p) > cap(c.buf) {
+			_, c.err = c.w.Write(p)
+			return c.err
+		}
+	}
+	c.buf = append(c.buf, p...)
+	return nil
+}
+
+func (c *chunks) flush() error {
+	if c.err == nil && len(c.buf) > 0 {
+		_, c.err = c.w.Write(c.buf)
+		c.buf = c.buf[:0]
+	}
+	return c.err
+}

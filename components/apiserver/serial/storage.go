@@ -1,0 +1,102 @@
+package serial
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// Storage is how objects of one kind lie in the store: as upstream writes them, in the hub version, in a protobuf
+// envelope, or as JSON if the type has no protobuf form (custom resources). The resource version is never part of it.
+type Storage struct {
+	kind *kinds.Kind
+	hub  schema.GroupVersionKind
+}
+
+// NewStorage makes the storage form of kind.
+func NewStorage(kind *kinds.Kind) *Storage {
+	return &Storage{kind: kind, hub: kind.Hub.WithKind(kind.Name)}
+}
+
+// Encode writes a hub object, which must have no resource version.
+func (s *Storage) Encode(obj kinds.Object) ([]byte, error) {
+	if obj.GetResourceVersion() != "" {
+		return nil, fmt.Errorf("storing %s %s: the resource version must be empty", s.hub.Kind, obj.GetName())
+	}
+	body, err := message(obj)
+	if IsNotProtobuf(err) {
+		body, err = json.Marshal(WithKind(obj, s.hub))
+		return append(body, '\n'), err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("storing %s %s: %w", s.hub.Kind, obj.GetName(), err)
+	}
+	return AppendEnvelope(make([]byte, 0, len(body)+envelopeRoom), s.hub, body), nil
+}
+
+// Decode reads what Encode, or another API server with another storage version, has written. The object is of the hub
+// version, says so in its type meta, has its defaults, and has no resource version.
+func (s *Storage) Decode(value []byte) (kinds.Object, error) {
+	obj, version, err := s.read(value)
+	if err != nil {
+		return nil, fmt.Errorf("stored %s: %w", s.hub.Kind, err)
+	}
+	if version.Default != nil {
+		version.Default(obj)
+	}
+	if version.ToHub != nil {
+		if obj, err = version.ToHub(obj); err != nil {
+			return nil, fmt.Errorf("stored %s: %w", s.hub.Kind, err)
+		}
+	}
+	obj.GetObjectKind().SetGroupVersionKind(s.hub)
+	return obj, nil
+}
+
+func (s *Storage) read(value []byte) (kinds.Object, *kinds.Version, error) {
+	if !IsEnvelope(value) {
+		return s.readJSON(value)
+	}
+	gvk, message, err := OpenEnvelope(value)
+	if err != nil {
+		return nil, nil, err
+	}
+	version, err := s.version(gvk)
+	if err != nil {
+		return nil, nil, err
+	}
+	obj := version.New()
+	m, ok := obj.(interface{ Unmarshal([]byte) error })
+	if !ok {
+		return nil, nil, notProtobuf{obj}
+	}
+	return obj, version, m.Unmarshal(message)
+}
+
+func (s *Storage) readJSON(value []byte) (kinds.Object, *kinds.Version, error) {
+	var meta runtime.TypeMeta
+	if err := json.Unmarshal(value, &meta); err != nil {
+		return nil, nil, err
+	}
+	version, err := s.version(schema.FromAPIVersionAndKind(meta.APIVersion, meta.Kind))
+	if err != nil {
+		return nil, nil, err
+	}
+	obj := version.New()
+	return obj, version, json.Unmarshal(value, obj)
+}
+
+func (s *Storage) version(gvk schema.GroupVersionKind) (*kinds.Version, error) {
+	if gvk.Kind != s.kind.Name {
+		return nil, fmt.Errorf("found a %s instead", gvk)
+	}
+	v := s.kind.Version(gvk.GroupVersion())
+	if v == nil {
+		return nil, fmt.Errorf("version %s is not known: it must be read by a server that serves it", gvk.GroupVersion())
+	}
+	return v, nil
+}
