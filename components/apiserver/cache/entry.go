@@ -1,0 +1,99 @@
+package cache
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// Entry is one version of one object, shared by all its readers: nothing in it may be changed. Object is of the hub
+// version, and has its resource version and type meta set.
+type Entry struct {
+	Key      string
+	Revision int64
+	Object   kinds.Object
+
+	mu        sync.Mutex
+	encodings atomic.Pointer[encoding]
+}
+
+// Shape is how much of an object a format shows.
+type Shape int
+
+// The shapes. Tables are made by serial.WriteTable from rows whose objects are of either.
+const (
+	Whole    Shape = iota
+	Metadata       // PartialObjectMetadata
+)
+
+// Format is one way to encode the objects of a kind. Formats come from Cache.Format and are compared by pointer.
+type Format struct {
+	Version *kinds.Version
+	Media   serial.MediaType
+	Shape   Shape
+	// Kind is what an object says of itself in this format.
+	Kind schema.GroupVersionKind
+
+	budget *Budget
+}
+
+// Encoded returns the body of the object in a format (see package serial), which must not be changed.
+func (e *Entry) Encoded(f *Format) ([]byte, error) {
+	if body := e.kept(f); body != nil {
+		return body, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if body := e.kept(f); body != nil {
+		return body, nil
+	}
+	body, err := f.Encode(e.Object)
+	if err != nil {
+		return nil, err
+	}
+	e.keep(f, body)
+	return body, nil
+}
+
+// encoding is a link in the list of an entry's kept encodings. body is taken away when the budget is spent.
+type encoding struct {
+	format *Format
+	body   atomic.Pointer[[]byte]
+	used   atomic.Bool
+	next   *encoding
+}
+
+func (e *Entry) kept(f *Format) []byte {
+	for n := e.encodings.Load(); n != nil; n = n.next {
+		if n.format == f {
+			body := n.body.Load()
+			if body == nil {
+				return nil
+			}
+			if !n.used.Load() {
+				n.used.Store(true)
+			}
+			return *body
+		}
+	}
+	return nil
+}
+
+// keep is called with e.mu held.
+func (e *Entry) keep(f *Format, body []byte) {
+	for n := e.encodings.Load(); n != nil; n = n.next {
+		if n.format == f {
+			n.body.Store(&body)
+			f.budget.spend(n, len(body))
+			return
+		}
+	}
+	n := &encoding{format: f, next: e.encodings.Load()}
+	n.body.Store(&body)
+	e.encodings.Store(n)
+	f.budget.spend(n, len(body))
+}

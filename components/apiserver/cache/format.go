@@ -1,0 +1,63 @@
+package cache
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+type formatKey struct {
+	version schema.GroupVersion
+	media   serial.MediaType
+	shape   Shape
+}
+
+// Format returns the format of a served version. YAML shares the bodies of JSON. It panics if the kind doesn't have the
+// version.
+func (c *Cache) Format(version schema.GroupVersion, media serial.MediaType, shape Shape) *Format {
+	if media == serial.YAML {
+		media = serial.JSON
+	}
+	f, ok := c.formats[formatKey{version, media, shape}]
+	if !ok {
+		panic(fmt.Sprintf("cache: %s is not served in %s as %s", c.kind.Name, version, media))
+	}
+	return f
+}
+
+func makeFormats(kind *kinds.Kind, budget *Budget) map[formatKey]*Format {
+	formats := map[formatKey]*Format{}
+	for i := range kind.Versions {
+		v := &kind.Versions[i]
+		for _, media := range []serial.MediaType{serial.JSON, serial.Protobuf} {
+			for _, shape := range []Shape{Whole, Metadata} {
+				gvk := v.WithKind(kind.Name)
+				if shape == Metadata {
+					gvk = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
+				}
+				formats[formatKey{v.GroupVersion, media, shape}] =
+					&Format{Version: v, Media: media, Shape: shape, Kind: gvk, budget: budget}
+			}
+		}
+	}
+	return formats
+}
+
+// Encode encodes an object that is in no cache (the result of a dry run) as Entry.Encoded does. obj is a hub object.
+func (f *Format) Encode(obj kinds.Object) ([]byte, error) {
+	if f.Shape == Metadata {
+		return serial.Body(meta.AsPartialObjectMetadata(obj), f.Kind, f.Media)
+	}
+	if f.Version.FromHub != nil {
+		var err error
+		if obj, err = f.Version.FromHub(obj); err != nil {
+			return nil, err
+		}
+	}
+	return serial.Body(obj, f.Kind, f.Media)
+}

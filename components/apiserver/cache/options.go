@@ -1,0 +1,95 @@
+package cache
+
+import (
+	"iter"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// Predicate chooses objects. Nil selectors choose all. The labels of Field are those of the hub: Kind.Fields,
+// metadata.name and metadata.namespace; translating and refusing others is the caller's work.
+type Predicate struct {
+	Label labels.Selector
+	Field fields.Selector
+}
+
+// ListOptions are those of the API's list (https://kubernetes.io/docs/reference/using-api/api-concepts/), already
+// validated (ValidateListOptions of apimachinery).
+type ListOptions struct {
+	Namespace            string // "" lists all
+	ResourceVersion      string
+	ResourceVersionMatch metav1.ResourceVersionMatch
+	Limit                int64
+	Continue             string
+	Predicate            Predicate
+}
+
+// List is the answer to a list: a view that doesn't change.
+type List struct {
+	Revision int64
+	// Entries are in the order of their keys.
+	Entries   []*Entry
+	Continue  string
+	Remaining *int64
+}
+
+// Meta returns the list's metadata.
+func (l *List) Meta() metav1.ListMeta {
+	return metav1.ListMeta{ResourceVersion: formatRevision(l.Revision), Continue: l.Continue, RemainingItemCount: l.Remaining}
+}
+
+// Bodies returns the encoded entries, for serial.List.
+func (l *List) Bodies(f *Format) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		for _, e := range l.Entries {
+			body, err := e.Encoded(f)
+			if !yield(body, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// WatchOptions are those of the API's watch, already validated.
+type WatchOptions struct {
+	Namespace       string // "" watches all
+	ResourceVersion string
+	Predicate       Predicate
+	// Bookmarks asks for BOOKMARK events from time to time.
+	Bookmarks bool
+	// SendInitialEvents is as in the API: nil is the old behaviour (what exists comes first if ResourceVersion is "" or
+	// "0"); true sends what exists and then a bookmark marked with k8s.io/initial-events-end; false sends only changes.
+	SendInitialEvents *bool
+}
+
+// EventType is the type of a watch event, in the API's spelling.
+type EventType string
+
+// The types of events. A fault of a watch is no event: Watcher.Next returns it.
+const (
+	Added    EventType = "ADDED"
+	Modified EventType = "MODIFIED"
+	Deleted  EventType = "DELETED"
+	Bookmark EventType = "BOOKMARK"
+)
+
+// Event is one change as a watcher sees it through its predicate. For Deleted, the entry shows the last state that the
+// watcher could see, at the resource version of the change. For Bookmark it is an empty object with a resource version and
+// maybe the annotation that ends the initial events.
+type Event struct {
+	Type  EventType
+	Entry *Entry
+}
+
+// TTL says how long a written object lives; 0 is for ever.
+type TTL = time.Duration
+
+// Mutate makes the next state of an object from the current one, of which it may share memory but which it must not
+// change. What it returns belongs to the cache from then on. It may be called several times, and must not rely on
+// current being the newest state: if it isn't, the write fails and Mutate is called again.
+type Mutate func(current *Entry) (kinds.Object, error)
