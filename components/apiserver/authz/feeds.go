@@ -1,0 +1,40 @@
+package authz
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+func (c *Chain) feedRBAC() {
+	follow(c, rbacv1.GroupName, "clusterroles", func(old, new *rbacv1.ClusterRole) { c.rbac.ClusterRoleChanged(old, new) })
+	follow(c, rbacv1.GroupName, "roles", func(old, new *rbacv1.Role) { c.rbac.RoleChanged(old, new) })
+	follow(c, rbacv1.GroupName, "clusterrolebindings", func(old, new *rbacv1.ClusterRoleBinding) { c.rbac.ClusterRoleBindingChanged(old, new) })
+	follow(c, rbacv1.GroupName, "rolebindings", func(old, new *rbacv1.RoleBinding) { c.rbac.RoleBindingChanged(old, new) })
+}
+
+func (c *Chain) feedNode() {
+	follow(c, "", "pods", func(old, new *corev1.Pod) { c.node.PodChanged(old, new) })
+	follow(c, "", "persistentvolumes", func(old, new *corev1.PersistentVolume) { c.node.VolumeChanged(old, new) })
+	follow(c, storagev1.GroupName, "volumeattachments", func(old, new *storagev1.VolumeAttachment) { c.node.AttachmentChanged(old, new) })
+	follow(c, resourcev1.GroupName, "resourceslices", func(old, new *resourcev1.ResourceSlice) { c.node.SliceChanged(old, new) })
+}
+
+// follow adds a feed of objects of the Go type T.
+func follow[T any, P interface {
+	*T
+	kinds.Object
+}](c *Chain, group, resource string, changed func(old, new P)) {
+	c.feeds = append(c.feeds, feed{
+		resource: schema.GroupResource{Group: group, Resource: resource},
+		changed: func(old, new kinds.Object) {
+			before, _ := old.(P) // nil when there is none
+			after, _ := new.(P)
+			changed(before, after)
+		},
+	})
+}

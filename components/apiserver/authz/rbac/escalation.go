@@ -1,0 +1,154 @@
+package rbac
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/component-helpers/auth/rbac/validation"
+)
+
+// Escalation keeps users from granting more than they have
+// (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping).
+type Escalation struct {
+	// Rules resolves what a user has and what a role holds.
+	Rules *Authorizer
+	// Authorizer answers for the verbs "escalate" and "bind".
+	Authorizer authorizer.Authorizer
+}
+
+// everything is what "cluster-admin" grants.
+var everything = []rbacv1.PolicyRule{
+	{Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}},
+	{Verbs: []string{"*"}, NonResourceURLs: []string{"*"}},
+}
+
+// CheckRole returns a Forbidden error when u may not write a role with these rules. namespace is "" for a ClusterRole;
+// request is what the request was authorized with; aggregates is whether the old or new role has an aggregation rule.
+func (e *Escalation) CheckRole(ctx context.Context, u user.Info, request authorizer.AttributesRecord, name string, rules []rbacv1.PolicyRule, aggregates bool) error {
+	if privileged(u) {
+		return nil
+	}
+	request.User, request.Verb = u, "escalate"
+	if decision, _, err := e.Authorizer.Authorize(ctx, request); err == nil && decision == authorizer.DecisionAllow {
+		return nil
+	}
+	resource := schema.GroupResource{Group: rbacv1.GroupName, Resource: request.Resource}
+	if err := e.confirm(u, request.Namespace, rules); err != nil {
+		return apierrors.NewForbidden(resource, name, err)
+	}
+	if aggregates {
+		if err := e.confirm(u, request.Namespace, everything); err != nil {
+			return apierrors.NewForbidden(resource, name, errors.New("must have cluster-admin privileges to use an aggregationRule"))
+		}
+	}
+	return nil
+}
+
+// CheckBinding returns an error when u may not bind the role ref in namespace ("" for a ClusterRoleBinding named name).
+func (e *Escalation) CheckBinding(ctx context.Context, u user.Info, namespace, name string, ref rbacv1.RoleRef) error {
+	if privileged(u) || e.mayBind(ctx, u, namespace, ref) {
+		return nil
+	}
+	rules, err := e.Rules.index.rulesOf(ref, namespace)
+	if err != nil {
+		return err
+	}
+	if err := e.confirm(u, namespace, rules); err != nil {
+		resource := "clusterrolebindings"
+		if namespace != "" {
+			resource = "rolebindings"
+		}
+		return apierrors.NewForbidden(schema.GroupResource{Group: rbacv1.GroupName, Resource: resource}, name, err)
+	}
+	return nil
+}
+
+// mayBind asks in the binding's namespace also for ClusterRoles, so that binding them can be delegated by namespace.
+func (e *Escalation) mayBind(ctx context.Context, u user.Info, namespace string, ref rbacv1.RoleRef) bool {
+	resource := "roles"
+	if ref.Kind == "ClusterRole" {
+		resource = "clusterroles"
+	}
+	decision, _, err := e.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: u, Verb: "bind", Namespace: namespace, APIGroup: ref.APIGroup, APIVersion: "*",
+		Resource: resource, Name: ref.Name, ResourceRequest: true,
+	})
+	return err == nil && decision == authorizer.DecisionAllow
+}
+
+func privileged(u user.Info) bool {
+	return slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)
+}
+
+// confirm reports the rules that u lacks.
+func (e *Escalation) confirm(u user.Info, namespace string, wanted []rbacv1.PolicyRule) error {
+	held, resolveErr := e.Rules.Rules(u, namespace)
+	covered, missing := validation.Covers(held, wanted)
+	if covered {
+		return nil
+	}
+	lines := make([]string, 0, len(missing))
+	for _, rule := range compact(missing) {
+		lines = append(lines, describe(&rule))
+	}
+	slices.Sort(lines)
+	msg := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
+		u.GetName(), u.GetGroups(), strings.Join(slices.Compact(lines), "\n"))
+	if resolveErr != nil {
+		msg += fmt.Sprintf("; resolution errors: %v", resolveErr)
+	}
+	return errors.New(msg)
+}
+
+// compact joins the verbs of rules that name the same one resource, for a message that people can read.
+func compact(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var out []rbacv1.PolicyRule
+	at := map[string]int{}
+	for _, rule := range rules {
+		if len(rule.NonResourceURLs) > 0 {
+			out = append(out, rule)
+			continue
+		}
+		key := fmt.Sprintf("%q/%q/%q", rule.APIGroups, rule.Resources, rule.ResourceNames)
+		i, seen := at[key]
+		if !seen {
+			at[key] = len(out)
+			rule.Verbs = slices.Clone(rule.Verbs)
+			out = append(out, rule)
+			continue
+		}
+		for _, verb := range rule.Verbs {
+			if !slices.Contains(out[i].Verbs, verb) {
+				out[i].Verbs = append(out[i].Verbs, verb)
+			}
+		}
+	}
+	return out
+}
+
+func describe(rule *rbacv1.PolicyRule) string {
+	var parts []string
+	for _, part := range []struct {
+		name   string
+		values []string
+	}{
+		{"APIGroups", rule.APIGroups},
+		{"Resources", rule.Resources},
+		{"NonResourceURLs", rule.NonResourceURLs},
+		{"ResourceNames", rule.ResourceNames},
+		{"Verbs", rule.Verbs},
+	} {
+		if len(part.values) > 0 {
+			parts = append(parts, fmt.Sprintf("%s:%q", part.name, part.values))
+		}
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}

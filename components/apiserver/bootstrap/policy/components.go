@@ -1,0 +1,150 @@
+package policy
+
+import rbacv1 "k8s.io/api/rbac/v1"
+
+// componentRoles are for the parts of the cluster.
+func componentRoles() []*rbacv1.ClusterRole {
+	const csrs = "certificatesigningrequests"
+	roles := []*rbacv1.ClusterRole{
+		clusterRole("system:node", NodeRules()...),
+		clusterRole("system:node-bootstrapper", rule("create get list watch", certificates, csrs)),
+		clusterRole("system:node-problem-detector",
+			rule("get", core, "nodes"), rule("patch", core, "nodes/status"), eventsRule()),
+		clusterRole("system:node-proxier",
+			rule("list watch", core, "services", "endpoints"), rule(read, core, "nodes"), eventsRule(),
+			rule("list watch", discovery, "endpointslices"), rule("list watch", networking, "servicecidrs")),
+		clusterRole("system:kubelet-api-admin",
+			rule(read, core, "nodes"), rule("proxy", core, "nodes"),
+			rule("*", core, "nodes/proxy", "nodes/metrics", "nodes/stats", "nodes/log", "nodes/spec",
+				"nodes/configz", "nodes/healthz", "nodes/pods")),
+		clusterRole("system:kube-controller-manager", controllerManagerRules()...),
+		clusterRole("system:kube-scheduler", schedulerRules()...),
+		clusterRole("system:volume-scheduler",
+			rule(read+" patch update", core, "persistentvolumes"), rule(read, storage, "storageclasses"),
+			rule(read+" patch update", core, "persistentvolumeclaims")),
+		clusterRole("system:persistent-volume-provisioner",
+			rule(read+" create delete", core, "persistentvolumes"), rule(read+" update", core, "persistentvolumeclaims"),
+			rule(read, storage, "storageclasses"), rule("watch", core, "events"), eventsRule()),
+		clusterRole("system:kube-aggregator", rule(read, core, "services", "endpoints")),
+		clusterRole("system:kube-dns", rule("list watch", core, "endpoints", "services")),
+		clusterRole("system:heapster",
+			rule(read, core, "events", "pods", "nodes", "namespaces"), rule(read, extensions, "deployments")),
+		clusterRole("system:certificates.k8s.io:certificatesigningrequests:nodeclient",
+			rule("create", certificates, csrs+"/nodeclient")),
+		clusterRole("system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
+			rule("create", certificates, csrs+"/selfnodeclient")),
+	}
+	for _, signer := range []string{"legacy-unknown", "kubelet-serving", "kube-apiserver-client", "kube-apiserver-client-kubelet"} {
+		roles = append(roles, clusterRole("system:certificates.k8s.io:"+signer+"-approver",
+			named(rule("approve", certificates, "signers"), "kubernetes.io/"+signer)))
+	}
+	return roles
+}
+
+// NodeRules are what a kubelet may do, before the Node authorizer narrows it to its own node.
+func NodeRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		rule("create", authentication, "tokenreviews"),
+		rule("create", authorization, "subjectaccessreviews", "localsubjectaccessreviews"),
+		rule(read, core, "services"),
+		rule(read+" create", core, "nodes"),
+		rule("update patch", core, "nodes/status"),
+		rule("update patch", core, "nodes"),
+		eventsRule(),
+		rule(read, core, "pods"),
+		rule("create delete", core, "pods"),
+		rule("update patch", core, "pods/status"),
+		rule("create", core, "pods/eviction"),
+		rule(read, core, "secrets", "configmaps"),
+		rule("get", core, "persistentvolumeclaims", "persistentvolumes"),
+		rule("get", core, "endpoints"),
+		rule(read+" create", certificates, "certificatesigningrequests"),
+		rule("get create update patch delete", coordination, "leases"),
+		rule("get", storage, "volumeattachments"),
+		rule("create", core, "serviceaccounts/token"),
+		rule("get", core, "serviceaccounts"),
+		rule("get update patch", core, "persistentvolumeclaims/status"),
+		rule(read, storage, "csidrivers"),
+		rule("get create update patch delete", storage, "csinodes"),
+		rule(read, node, "runtimeclasses"),
+		rule("get", dynamicDevices, "resourceclaims"),
+		rule("deletecollection", dynamicDevices, "resourceslices"),
+		rule(read+" create update patch delete", dynamicDevices, "resourceslices"),
+	}
+}
+
+func controllerManagerRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		eventsRule(),
+		rule("create", coordination, "leases"),
+		named(rule("get update", coordination, "leases"), "kube-controller-manager"),
+		rule("create", core, "secrets", "serviceaccounts"),
+		rule("delete", core, "secrets"),
+		rule("get", core, "namespaces", "secrets", "serviceaccounts", "configmaps"),
+		rule("update", core, "secrets", "serviceaccounts"),
+		rule("create", authentication, "tokenreviews"),
+		rule("create", authorization, "subjectaccessreviews"),
+		rule("list watch", "*", "*"),
+		rule("create", core, "serviceaccounts/token"),
+	}
+}
+
+func schedulerRules() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		eventsRule(),
+		rule("create", coordination, "leases"),
+		named(rule("get update", coordination, "leases"), "kube-scheduler"),
+		rule(read, core, "nodes"),
+		rule(read+" delete", core, "pods"),
+		rule("create", core, "pods/binding", "bindings"),
+		rule("patch update", core, "pods/status"),
+		rule(read, core, "services", "replicationcontrollers"),
+		rule(read, apps+" "+extensions, "replicasets"),
+		rule(read, apps, "statefulsets"),
+		rule(read, policy, "poddisruptionbudgets"),
+		rule(read, core, "persistentvolumeclaims", "persistentvolumes"),
+		rule("create", authentication, "tokenreviews"),
+		rule("create", authorization, "subjectaccessreviews"),
+		rule(read, storage, "csinodes"),
+		rule(read, core, "namespaces"),
+		rule(read, storage, "csidrivers", "csistoragecapacities", "volumeattachments"),
+		rule(read, dynamicDevices, "deviceclasses"),
+		rule(read+" patch update", dynamicDevices, "resourceclaims"),
+		rule(read+" patch update", dynamicDevices, "resourceclaims/status"),
+		rule(read+" patch update", core, "pods/finalizers"),
+		rule(read, dynamicDevices, "resourceslices"),
+		rule(read, dynamicDevices, "devicetaintrules"),
+	}
+}
+
+// Roles lists the default Roles of the system namespaces.
+func Roles() []*rbacv1.Role {
+	const auth = "extension-apiserver-authentication"
+	return []*rbacv1.Role{
+		role(kubeSystem, auth+"-reader", named(rule(read, core, "configmaps"), auth)),
+		role(kubeSystem, "system:controller:bootstrap-signer", rule(read, core, "secrets")),
+		role(kubeSystem, "system:controller:cloud-provider", rule(read+" create", core, "configmaps")),
+		role(kubeSystem, "system:controller:token-cleaner", rule(read+" delete", core, "secrets"), eventsRule()),
+		role(kubeSystem, "system::leader-locking-kube-controller-manager",
+			rule("watch", core, "configmaps"), named(rule("get update", core, "configmaps"), "kube-controller-manager")),
+		role(kubeSystem, "system::leader-locking-kube-scheduler",
+			rule("watch", core, "configmaps"), named(rule("get update", core, "configmaps"), "kube-scheduler")),
+		role(kubePublic, "system:controller:bootstrap-signer",
+			rule(read, core, "configmaps"), named(rule("update", core, "configmaps"), "cluster-info"), eventsRule()),
+	}
+}
+
+// RoleBindings lists the default RoleBindings of the system namespaces.
+func RoleBindings() []*rbacv1.RoleBinding {
+	const manager, scheduler = "kube-controller-manager", "kube-scheduler"
+	return []*rbacv1.RoleBinding{
+		toRole(kubeSystem, "system:controller:bootstrap-signer", "system:controller:bootstrap-signer", account("bootstrap-signer")),
+		toRole(kubeSystem, "system:controller:cloud-provider", "system:controller:cloud-provider", account("cloud-provider")),
+		toRole(kubeSystem, "system:controller:token-cleaner", "system:controller:token-cleaner", account("token-cleaner")),
+		toRole(kubeSystem, "system::extension-apiserver-authentication-reader", "extension-apiserver-authentication-reader",
+			user("system:"+manager), user("system:"+scheduler)),
+		toRole(kubeSystem, "system::leader-locking-"+manager, "system::leader-locking-"+manager, user("system:"+manager), account(manager)),
+		toRole(kubeSystem, "system::leader-locking-"+scheduler, "system::leader-locking-"+scheduler, user("system:"+scheduler), account(scheduler)),
+		toRole(kubePublic, "system:controller:bootstrap-signer", "system:controller:bootstrap-signer", account("bootstrap-signer")),
+	}
+}
