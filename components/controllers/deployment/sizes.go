@@ -52,13 +52,8 @@ func total(sets []*apps.ReplicaSet) int32 {
 	return n
 }
 
-func available(sets []*apps.ReplicaSet) int32 {
-	var n int32
-	for _, set := range sets {
-		n += set.Status.AvailableReplicas
-	}
-	return n
-}
+// lasting counts the available pods of set that it keeps: a set that has just been shrunk may still show more.
+func lasting(set *apps.ReplicaSet) int32 { return min(set.Status.AvailableReplicas, size(set)) }
 
 // newSetSize is what the new set may grow to now.
 func (s *step) newSetSize() int32 {
@@ -81,19 +76,22 @@ func (s *step) shrinkOldSets() {
 	}
 	_, unavailable := bounds(s.d)
 	minAvailable := replicas(s.d) - unavailable
-	newMissing := size(s.newSet) - s.newSet.Status.AvailableReplicas
+	newMissing := size(s.newSet) - lasting(s.newSet)
 	budget := total(s.sets) - minAvailable - newMissing
 	if budget <= 0 {
 		return
 	}
 	for _, set := range s.oldSets {
-		unhealthy := size(set) - set.Status.AvailableReplicas
+		unhealthy := size(set) - lasting(set)
 		if take := min(budget, unhealthy); take > 0 {
 			s.scale(set, size(set)-take)
 			budget -= take
 		}
 	}
-	spare := available(s.sets) - minAvailable
+	spare := -minAvailable
+	for _, set := range s.sets {
+		spare += lasting(set)
+	}
 	for _, set := range s.oldSets {
 		if take := min(spare, size(set)); take > 0 {
 			s.scale(set, size(set)-take)
