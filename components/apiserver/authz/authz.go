@@ -20,6 +20,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/authz/node"
 	"quintet.dev/quintet/components/apiserver/authz/rbac"
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/objects"
 )
 
 // Modes of --authorization-mode.
@@ -30,19 +31,12 @@ const (
 	ModeAlwaysDeny  = "AlwaysDeny"
 )
 
-// Feeder tells of the stored objects of a resource: changed is called for each that exists (old is nil), then for every
-// change in order (new is nil for a deletion), one call at a time, and synced once when the first are through. Feed
-// returns when ctx ends. The objects must not be changed.
-type Feeder interface {
-	Feed(ctx context.Context, resource schema.GroupResource, changed func(old, new kinds.Object), synced func()) error
-}
-
 // Config is what a Chain is made of.
 type Config struct {
 	// Modes are asked in this order.
 	Modes []string
 	// Objects feeds the modes Node and RBAC.
-	Objects Feeder
+	Objects objects.Feeder
 	// NodeRules are those of the role "system:node", for the mode Node.
 	NodeRules []rbacv1.PolicyRule
 }
@@ -52,7 +46,7 @@ type Chain struct {
 	authorizer.Authorizer
 	authorizer.RuleResolver
 
-	objects Feeder
+	objects objects.Feeder
 	rbac    *rbac.Authorizer
 	node    *node.Authorizer
 	feeds   []feed
