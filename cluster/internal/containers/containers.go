@@ -1,0 +1,158 @@
+// Package containers runs the members of a cluster as containers of the local Docker engine, through Testcontainers.
+// Each cluster has a network of its own; everything made carries labels by which it is found and removed.
+package containers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"sync"
+
+	"github.com/testcontainers/testcontainers-go"
+	"github.com/testcontainers/testcontainers-go/log"
+
+	"quintet.dev/quintet/cluster/internal/backend"
+)
+
+// rootDir is where upstream's images and kubeadm keep what a member is configured with.
+const rootDir = "/etc/kubernetes"
+
+// Config of a back end.
+type Config struct {
+	Cluster string
+	// Owner is the value of LabelOwner: see Owner and OwnerUser.
+	Owner string
+	// Notice is told what a user may want to know, e.g. how nodes get their privileges. Not nil.
+	Notice func(string)
+}
+
+// Containers is a backend.Backend.
+type Containers struct {
+	config   Config
+	docker   *testcontainers.DockerClient
+	provider *testcontainers.DockerProvider
+
+	mu         sync.Mutex
+	network    netip.Prefix
+	members    map[string]place
+	privileges privileges
+
+	told sync.Once // of the privileges
+}
+
+// place is where a member is to be.
+type place struct {
+	ip        netip.Addr
+	published int // the port on 127.0.0.1, or 0
+}
+
+// New connects to the Docker engine.
+func New(ctx context.Context, c Config) (*Containers, error) {
+	docker, err := connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	provider, err := testcontainers.NewDockerProvider(testcontainers.WithLogger(quiet{}))
+	if err != nil {
+		_ = docker.Close()
+		return nil, fmt.Errorf("connect to Docker: %w", err)
+	}
+	return &Containers{config: c, docker: docker, provider: provider, members: map[string]place{}, privileges: likelyPrivileges()}, nil
+}
+
+// connect opens a client. Testcontainers' own clean-up is a container whose image would have to be pulled, and it
+// can't keep a cluster alive past this process; ours is by label. The environment is the only way to say so.
+func connect(ctx context.Context) (*testcontainers.DockerClient, error) {
+	const ryuk = "TESTCONTAINERS_RYUK_DISABLED"
+	if _, set := os.LookupEnv(ryuk); !set {
+		if err := os.Setenv(ryuk, "true"); err != nil {
+			return nil, err
+		}
+	}
+	docker, err := testcontainers.NewDockerClientWithOpts(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("no Docker engine (is it started, and may this user reach it?): %w", err)
+	}
+	return docker, nil
+}
+
+// Prepare makes the network and reserves addresses and ports.
+func (c *Containers) Prepare(ctx context.Context, members []backend.Placement) (backend.Site, error) {
+	subnet, err := c.createNetwork(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.network = subnet
+	ip := subnet.Addr().Next() // the network's own address; the next is the gateway's
+	for _, m := range members {
+		ip = ip.Next()
+		p := place{ip: ip}
+		if m.Port != 0 {
+			if p.published, err = freePort(); err != nil {
+				return nil, err
+			}
+		}
+		c.members[m.Name] = p
+	}
+	return site{c}, nil
+}
+
+// freePort reserves a port by number: a container that is restarted must keep its port, which Docker grants only to
+// a number given at its creation.
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+// Close removes the cluster's containers, their volumes, and its network.
+func (c *Containers) Close(ctx context.Context) error {
+	err := remove(ctx, c.docker, LabelCluster+"="+c.config.Cluster)
+	return errors.Join(err, c.docker.Close(), c.provider.Close())
+}
+
+func (c *Containers) containerName(member string) string { return c.config.Cluster + "-" + member }
+
+func (c *Containers) networkName() string { return "quintet-" + c.config.Cluster }
+
+func (c *Containers) place(member string) place {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.members[member]
+}
+
+// site is a backend.Site: members are hosts with usual ports on one network.
+type site struct{ c *Containers }
+
+func (site) Dir(string) string            { return rootDir }
+func (s site) Host(member string) string  { return s.c.containerName(member) }
+func (s site) IP(member string) string    { return s.c.place(member).ip.String() }
+func (site) Port(_ string, usual int) int { return usual }
+func (s site) Endpoint(member string, _ int) string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.c.place(member).published))
+}
+
+// quiet keeps Testcontainers' log lines away: progress is reported by the cluster.
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+var _ log.Logger = quiet{}
+
+// imageMissing says what to do about an image that the engine lacks.
+func (c *Containers) imageMissing(ctx context.Context, ref string) error {
+	_, err := c.docker.ImageInspect(ctx, ref)
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("image %s: %w (for Quintet's own images run `make images`)", ref, err)
+}

@@ -1,0 +1,115 @@
+package containers
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+	"github.com/testcontainers/testcontainers-go"
+
+	"quintet.dev/quintet/cluster/internal/backend"
+)
+
+// Start creates and starts the container of a member.
+func (c *Containers) Start(ctx context.Context, m backend.Member) (backend.Instance, error) {
+	if !m.Machine {
+		return c.run(ctx, m, privileges{})
+	}
+	p := c.machinePrivileges()
+	i, err := c.run(ctx, m, p)
+	if err != nil && p.full && refused(err) {
+		c.setLimited()
+		i, err = c.run(ctx, m, privileges{})
+	}
+	if err == nil {
+		c.told.Do(func() { c.config.Notice(c.machinePrivileges().String()) })
+	}
+	return i, err
+}
+
+func (c *Containers) run(ctx context.Context, m backend.Member, p privileges) (backend.Instance, error) {
+	files, err := archive(rootDir, m.Files)
+	if err != nil {
+		return nil, err
+	}
+	created, err := c.provider.CreateContainer(ctx, c.request(m, p, func(ctx context.Context, id string) error {
+		_, err := c.docker.CopyToContainer(ctx, id, client.CopyToContainerOptions{DestinationPath: "/", Content: files})
+		return err
+	}))
+	if err != nil {
+		return nil, c.explain(ctx, m, err)
+	}
+	if err := created.Start(ctx); err != nil {
+		_, _ = c.docker.ContainerRemove(ctx, created.GetContainerID(), client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		return nil, c.explain(ctx, m, err)
+	}
+	return &instance{docker: c.docker, name: m.Name, id: created.GetContainerID()}, nil
+}
+
+func (c *Containers) explain(ctx context.Context, m backend.Member, err error) error {
+	if missing := c.imageMissing(ctx, m.Image); missing != nil {
+		return fmt.Errorf("start %s: %w", m.Name, missing)
+	}
+	return fmt.Errorf("start %s: %w", m.Name, err)
+}
+
+// request describes the container. copyFiles runs between creation and start.
+func (c *Containers) request(m backend.Member, p privileges, copyFiles func(context.Context, string) error) testcontainers.ContainerRequest {
+	where, name := c.place(m.Name), c.containerName(m.Name)
+	labels := c.labels()
+	maps.Copy(labels, map[string]string{LabelComponent: m.Component, LabelMember: m.Name})
+	request := testcontainers.ContainerRequest{
+		Image:          m.Image,
+		Name:           name,
+		Labels:         labels,
+		Cmd:            m.Args,
+		Networks:       []string{c.networkName()},
+		NetworkAliases: map[string][]string{c.networkName(): m.Aliases},
+		ConfigModifier: func(config *container.Config) { config.Hostname = name },
+		EndpointSettingsModifier: func(endpoints map[string]*network.EndpointSettings) {
+			for _, endpoint := range endpoints {
+				endpoint.IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: where.ip}
+			}
+		},
+		HostConfigModifier: func(host *container.HostConfig) {
+			if where.published != 0 {
+				host.PortBindings = network.PortMap{containerPort(m.Port): []network.PortBinding{
+					{HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1}), HostPort: strconv.Itoa(where.published)},
+				}}
+			}
+			if m.Machine {
+				p.apply(host)
+			}
+		},
+		LifecycleHooks: []testcontainers.ContainerLifecycleHooks{{
+			PostCreates: []testcontainers.ContainerHook{func(ctx context.Context, created testcontainers.Container) error {
+				return copyFiles(ctx, created.GetContainerID())
+			}},
+		}},
+	}
+	if !m.Machine {
+		// By name, so that upstream's image of a component can stand in: both have it on the path.
+		request.Entrypoint = []string{m.Program}
+	}
+	if where.published != 0 {
+		request.ExposedPorts = []string{containerPort(m.Port).String()}
+	}
+	return request
+}
+
+func containerPort(port int) network.Port {
+	return network.MustParsePort(strconv.Itoa(port) + "/tcp")
+}
+
+// refused tells whether the engine may not grant full privileges.
+func refused(err error) bool {
+	message := err.Error()
+	return strings.Contains(message, "operation not permitted") || strings.Contains(message, "apply caps") ||
+		strings.Contains(message, "privileged mode is")
+}
