@@ -2,15 +2,20 @@ package kinds
 
 import (
 	"context"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 )
 
 // Deps are what rows need from the rest of the server. Every field may be nil; what it serves is then left out
 // (services get no addresses) or answered with 503 (reviews and bindings).
 type Deps struct {
+	// Clock stamps conditions; the real one if nil.
+	Clock clock.PassiveClock
+
 	// Services allocates cluster IPs and node ports.
 	Services ServiceAllocator
 
@@ -24,6 +29,13 @@ type Deps struct {
 	LocalSubjectAccessReview func(ctx context.Context, r *authorizationv1.LocalSubjectAccessReview) (*authorizationv1.LocalSubjectAccessReview, error)
 	SelfSubjectAccessReview  func(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error)
 	SelfSubjectRulesReview   func(ctx context.Context, r *authorizationv1.SelfSubjectRulesReview) (*authorizationv1.SelfSubjectRulesReview, error)
+}
+
+func (d Deps) now() time.Time {
+	if d.Clock == nil {
+		return clock.RealClock{}.Now()
+	}
+	return d.Clock.Now()
 }
 
 // ServiceAllocator gives services what must be unique in the cluster; see Strategy.Allocate for its life cycle.
@@ -45,12 +57,34 @@ func Table(deps Deps) []*Kind {
 		configMaps(),
 		secrets(),
 		serviceAccounts(),
+		services(deps),
+		endpoints(),
 
 		// apps
 		deployments(),
 		replicaSets(),
 
+		// authentication.k8s.io, authorization.k8s.io
+		tokenReviews(deps),
+		selfSubjectReviews(deps),
+		subjectAccessReviews(deps),
+		localSubjectAccessReviews(deps),
+		selfSubjectAccessReviews(deps),
+		selfSubjectRulesReviews(deps),
+
+		// certificates.k8s.io
+		certificateSigningRequests(deps),
+
 		// coordination.k8s.io
 		leases(),
+
+		// discovery.k8s.io
+		endpointSlices(),
+
+		// rbac.authorization.k8s.io
+		roles(),
+		roleBindings(),
+		clusterRoles(),
+		clusterRoleBindings(),
 	}
 }

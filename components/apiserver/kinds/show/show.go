@@ -2,6 +2,7 @@
 package show
 
 import (
+	"fmt"
 	"sort"
 	"strings"
 	"time"
@@ -95,4 +96,18 @@ func Join[T ~string](list []T, sep string) string {
 		out[i] = string(s)
 	}
 	return strings.Join(out, sep)
+}
+
+// few is how many items of a long list are shown.
+const few = 3
+
+// Few joins the first items of a list and tells how many more there are; empty stands for none.
+func Few(list []string, empty string) string {
+	switch {
+	case len(list) == 0:
+		return empty
+	case len(list) > few:
+		return fmt.Sprintf("%s + %d more...", strings.Join(list[:few], ","), len(list)-few)
+	}
+	return strings.Join(list, ",")
 }

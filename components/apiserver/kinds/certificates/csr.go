@@ -1,0 +1,114 @@
+// Package certificates holds what certificate signing requests need beyond their row. It is pure.
+package certificates
+
+import (
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"quintet.dev/quintet/components/apiserver/kinds/show"
+)
+
+// Default sets the defaults of a request.
+func Default(c *certificatesv1.CertificateSigningRequest) {
+	for i := range c.Status.Conditions {
+		if c.Status.Conditions[i].Status == "" {
+			c.Status.Conditions[i].Status = corev1.ConditionTrue
+		}
+	}
+}
+
+// StampConditions sets the times of conditions that are new or have changed.
+func StampConditions(new, old *certificatesv1.CertificateSigningRequest, now metav1.Time) {
+	before := map[certificatesv1.RequestConditionType]certificatesv1.CertificateSigningRequestCondition{}
+	for _, c := range old.Status.Conditions {
+		before[c.Type] = c
+	}
+	conditions := append([]certificatesv1.CertificateSigningRequestCondition(nil), new.Status.Conditions...)
+	for i := range conditions {
+		c := &conditions[i]
+		if c.LastTransitionTime.IsZero() {
+			if was, ok := before[c.Type]; ok && was.Status == c.Status && !was.LastTransitionTime.IsZero() {
+				c.LastTransitionTime = was.LastTransitionTime
+			} else {
+				c.LastTransitionTime = now
+			}
+		}
+		if c.LastUpdateTime.IsZero() {
+			c.LastUpdateTime = now
+		}
+	}
+	new.Status.Conditions = conditions
+}
+
+// KeepDecision puts the old decision (approved, denied) into new: only /approval changes it.
+func KeepDecision(new, old *certificatesv1.CertificateSigningRequest) {
+	decides := func(t certificatesv1.RequestConditionType) bool {
+		return t == certificatesv1.CertificateApproved || t == certificatesv1.CertificateDenied
+	}
+	var kept []certificatesv1.CertificateSigningRequestCondition
+	for _, c := range new.Status.Conditions {
+		if !decides(c.Type) {
+			kept = append(kept, c)
+		}
+	}
+	var out []certificatesv1.CertificateSigningRequestCondition
+	for _, c := range old.Status.Conditions {
+		if decides(c.Type) {
+			out = append(out, c)
+		}
+	}
+	new.Status.Conditions = append(out, kept...)
+}
+
+// Columns are the columns of requests.
+func Columns() show.Columns {
+	doc := certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()
+	return show.Name().Age().
+		String("SignerName", doc["signerName"]).
+		String("Requestor", doc["username"]).
+		String("RequestedDuration", doc["expirationSeconds"]).
+		String("Condition", certificatesv1.CertificateSigningRequestStatus{}.SwaggerDoc()["conditions"])
+}
+
+// Row are the cells of a request.
+func Row(c *certificatesv1.CertificateSigningRequest, now time.Time) []any {
+	signer, life := show.None, show.None
+	if c.Spec.SignerName != "" {
+		signer = c.Spec.SignerName
+	}
+	if c.Spec.ExpirationSeconds != nil {
+		life = duration.HumanDuration(time.Duration(*c.Spec.ExpirationSeconds) * time.Second)
+	}
+	return []any{c.Name, show.Age(c.CreationTimestamp, now), signer, c.Spec.Username, life, condition(c)}
+}
+
+func condition(c *certificatesv1.CertificateSigningRequest) string {
+	var approved, denied, failed bool
+	for _, cond := range c.Status.Conditions {
+		switch cond.Type {
+		case certificatesv1.CertificateApproved:
+			approved = true
+		case certificatesv1.CertificateDenied:
+			denied = true
+		case certificatesv1.CertificateFailed:
+			failed = true
+		}
+	}
+	out := "Pending"
+	if denied {
+		out = "Denied"
+	} else if approved {
+		out = "Approved"
+	}
+	if failed {
+		out += ",Failed"
+	}
+	if len(c.Status.Certificate) > 0 {
+		out += ",Issued"
+	}
+	return out
+}
