@@ -68,11 +68,11 @@ const (
 	Progress
 )
 
-// Event is one change. For Delete, Value is empty and Prev holds the last value.
+// Event is one change. For Delete, Value is empty. What was there before is not told: who follows from a list knows it,
+// and the store needn't send it.
 type Event struct {
 	Type     EventType
-	KeyValue          // Revision is that of the change, also for Delete
-	Prev     KeyValue // zero when the key was created; Revision is that of the earlier change
+	KeyValue // Revision is that of the change, also for Delete
 }
 
 // Watcher delivers the events of a watch in the order of their revisions, none lost, none twice.

@@ -1,0 +1,193 @@
+// Package etcd is the Store on an etcd cluster: one transaction per write, one gRPC stream for all watches.
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"quintet.dev/quintet/components/apiserver/storage"
+)
+
+// Config says where the cluster is and how to prove who we are to it.
+type Config struct {
+	Endpoints []string
+	// CAFile, CertFile and KeyFile are PEM files for TLS; all may be empty for plain http.
+	CAFile, CertFile, KeyFile string
+}
+
+// Store keeps its values in etcd.
+type Store struct {
+	client *clientv3.Client
+	leases *leases
+}
+
+var _ storage.Store = (*Store)(nil)
+
+// Connection behaviour. A server often starts together with its etcd, so the first attempts come fast.
+const (
+	keepAliveTime    = 30 * time.Second
+	keepAliveTimeout = 10 * time.Second
+	connectTimeout   = 3 * time.Second
+	firstRetry       = 50 * time.Millisecond
+	slowestRetry     = 2 * time.Second
+)
+
+// New makes a store. It doesn't wait for etcd: calls fail, or wait for their context, until etcd is there.
+func New(config Config) (*Store, error) {
+	if len(config.Endpoints) == 0 {
+		return nil, errors.New("etcd: no endpoint is given (--etcd-servers)")
+	}
+	c := clientv3.Config{
+		Endpoints:            config.Endpoints,
+		DialKeepAliveTime:    keepAliveTime,
+		DialKeepAliveTimeout: keepAliveTimeout,
+		Logger:               zap.NewNop(),
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			MinConnectTimeout: connectTimeout,
+			Backoff:           backoff.Config{BaseDelay: firstRetry, Multiplier: 1.6, Jitter: 0.2, MaxDelay: slowestRetry},
+		})},
+	}
+	if config.CAFile != "" || config.CertFile != "" || config.KeyFile != "" {
+		info := transport.TLSInfo{CertFile: config.CertFile, KeyFile: config.KeyFile, TrustedCAFile: config.CAFile}
+		tls, err := info.ClientConfig()
+		if err != nil {
+			return nil, fmt.Errorf("etcd: TLS files (--etcd-cafile, --etcd-certfile, --etcd-keyfile): %w", err)
+		}
+		c.TLS = tls
+	}
+	client, err := clientv3.New(c)
+	if err != nil {
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	return &Store{client: client, leases: &leases{client: client}}, nil
+}
+
+// Close implements storage.Store.
+func (s *Store) Close() error { return s.client.Close() }
+
+// Get implements storage.Store.
+func (s *Store) Get(ctx context.Context, key string) (storage.KeyValue, error) {
+	resp, err := s.client.Get(ctx, key)
+	if err != nil {
+		return storage.KeyValue{}, translate(err)
+	}
+	if len(resp.Kvs) == 0 {
+		return storage.KeyValue{}, storage.ErrNotFound
+	}
+	return keyValue(resp.Kvs[0]), nil
+}
+
+// List implements storage.Store.
+func (s *Store) List(ctx context.Context, r storage.Range) (storage.Page, error) {
+	opts := []clientv3.OpOption{clientv3.WithLimit(r.Limit), clientv3.WithRev(r.Revision)}
+	if strings.HasSuffix(r.Prefix, "/") {
+		opts = append(opts, clientv3.WithRange(clientv3.GetPrefixRangeEnd(r.Prefix)))
+	}
+	resp, err := s.client.Get(ctx, max(r.Prefix, r.From), opts...)
+	if err != nil {
+		return storage.Page{}, translate(err)
+	}
+	page := storage.Page{Revision: r.Revision, More: resp.More, Items: make([]storage.KeyValue, len(resp.Kvs))}
+	if page.Revision == 0 {
+		page.Revision = resp.Header.Revision
+	}
+	for i, kv := range resp.Kvs {
+		page.Items[i] = keyValue(kv)
+	}
+	if resp.More {
+		page.Remaining = resp.Count - int64(len(resp.Kvs))
+	}
+	return page, nil
+}
+
+// Create implements storage.Store.
+func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (int64, error) {
+	opts, err := s.leases.attach(ctx, ttl)
+	if err != nil {
+		return 0, translate(err)
+	}
+	resp, err := s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(key), "=", 0)).
+		Then(clientv3.OpPut(key, string(value), opts...)).
+		Commit()
+	if err != nil {
+		return 0, translate(err)
+	}
+	if !resp.Succeeded {
+		return 0, storage.ErrExists
+	}
+	return resp.Header.Revision, nil
+}
+
+// Update implements storage.Store.
+func (s *Store) Update(ctx context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64, error) {
+	opts, err := s.leases.attach(ctx, ttl)
+	if err != nil {
+		return 0, translate(err)
+	}
+	return s.swap(ctx, key, expected, clientv3.OpPut(key, string(value), opts...))
+}
+
+// Delete implements storage.Store.
+func (s *Store) Delete(ctx context.Context, key string, expected int64) (int64, error) {
+	return s.swap(ctx, key, expected, clientv3.OpDelete(key))
+}
+
+func (s *Store) swap(ctx context.Context, key string, expected int64, write clientv3.Op) (int64, error) {
+	resp, err := s.client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(key), "=", expected)).
+		Then(write).
+		Else(clientv3.OpGet(key)).
+		Commit()
+	if err != nil {
+		return 0, translate(err)
+	}
+	if resp.Succeeded {
+		return resp.Header.Revision, nil
+	}
+	current := storage.KeyValue{Key: key}
+	if kvs := resp.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
+		current = keyValue(kvs[0])
+	}
+	return 0, &storage.ConflictError{Current: current}
+}
+
+// Revision implements storage.Store. It reads a key that can't exist: the cheapest linearizable question.
+func (s *Store) Revision(ctx context.Context) (int64, error) {
+	resp, err := s.client.Get(ctx, "\x00", clientv3.WithCountOnly())
+	if err != nil {
+		return 0, translate(err)
+	}
+	return resp.Header.Revision, nil
+}
+
+// Compact implements storage.Store.
+func (s *Store) Compact(ctx context.Context, revision int64) error {
+	_, err := s.client.Compact(ctx, revision)
+	return translate(err)
+}
+
+// translate maps etcd's errors to the store's.
+func translate(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return storage.ErrCompacted
+	case errors.Is(err, rpctypes.ErrFutureRev):
+		return storage.ErrFuture
+	case errors.Is(err, grpc.ErrClientConnClosing): //nolint:staticcheck // what the client returns after Close
+		return storage.ErrClosed
+	}
+	return fmt.Errorf("etcd: %w", err)
+}
