@@ -1,0 +1,122 @@
+package report
+
+import (
+	"fmt"
+	"html"
+	"html/template"
+	"slices"
+	"strings"
+
+	"quintet.dev/quintet/conformance/score"
+)
+
+// Geometry of the sequence diagram, in pixels.
+const (
+	timeColumn = 84
+	laneWidth  = 128
+	rowHeight  = 24
+	headHeight = 44
+	labelWidth = 620
+	labelRunes = 92
+)
+
+// apiLane is drawn even when it wrote nothing: every arrow ends there.
+const apiLane = "kube-apiserver"
+
+// sequence draws a score: a lane per player, a row per note with its real time, an arrow from whoever wrote to the API
+// server. Times are printed, not drawn to scale: notes come in bursts.
+func sequence(s *score.Score) template.HTML {
+	lanes := lanesOf(s)
+	width := timeColumn + laneWidth*len(lanes) + labelWidth
+	height := headHeight + rowHeight*len(s.Notes) + 12
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="seq" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="sequence diagram">`, width, height, width, height)
+	for i, lane := range lanes {
+		x := laneX(i)
+		fmt.Fprintf(&b, `<text class="lane" x="%d" y="18" text-anchor="middle">%s</text>`, x, html.EscapeString(lane))
+		fmt.Fprintf(&b, `<line class="life" x1="%d" y1="28" x2="%d" y2="%d"/>`, x, x, height-6)
+	}
+	api := laneX(slices.Index(lanes, apiLane))
+	for i, n := range s.Notes {
+		drawNote(&b, n, headHeight+rowHeight*i, laneX(slices.Index(lanes, n.Player)), api, timeColumn+laneWidth*len(lanes))
+	}
+	b.WriteString("</svg>")
+	return template.HTML(b.String()) //nolint:gosec // every text in it went through EscapeString
+}
+
+func lanesOf(s *score.Score) []string {
+	lanes := slices.Clone(s.Players)
+	if !slices.Contains(lanes, apiLane) {
+		lanes = slices.Insert(lanes, min(1, len(lanes)), apiLane)
+	}
+	return lanes
+}
+
+func laneX(i int) int { return timeColumn + laneWidth*i + laneWidth/2 }
+
+func drawNote(b *strings.Builder, n score.Note, y, from, to, labelX int) {
+	class := "note"
+	if n.Mark != "" {
+		class += " mark " + string(n.Mark)
+	}
+	fmt.Fprintf(b, `<g class="%s"><title>%s</title>`, class, html.EscapeString(n.Object+": "+n.What))
+	fmt.Fprintf(b, `<text class="at" x="%d" y="%d" text-anchor="end">%s</text>`, timeColumn-10, y+4, millis(n.At))
+	if from != to {
+		head := 7
+		if to < from {
+			head = -7
+		}
+		fmt.Fprintf(b, `<line class="arrow" x1="%d" y1="%d" x2="%d" y2="%d"/>`, from, y, to-head, y)
+		fmt.Fprintf(b, `<path class="head" d="M%d %d l%d -4 v8 z"/>`, to, y, -head)
+	}
+	fmt.Fprintf(b, `<circle class="dot" cx="%d" cy="%d" r="4"/>`, from, y)
+	fmt.Fprintf(b, `<text class="what" x="%d" y="%d"><tspan class="object">%s</tspan> %s</text></g>`,
+		labelX, y+4, html.EscapeString(n.Object), html.EscapeString(shorten(n.What, labelRunes-len([]rune(n.Object)))))
+}
+
+func millis(ms float64) string {
+	if ms < 1000 {
+		return fmt.Sprintf("%.1f ms", ms)
+	}
+	return fmt.Sprintf("%.3f s", ms/1000)
+}
+
+func shorten(s string, runes int) string {
+	r := []rune(s)
+	if len(r) <= runes || runes < 1 {
+		return s
+	}
+	return string(r[:runes-1]) + "…"
+}
+
+// step is one milestone of a flow and the time since the one before.
+type step struct {
+	Mark  score.Mark
+	At    string
+	Delta string
+}
+
+// milestones lists the first time of each mark, in order of time.
+func milestones(s *score.Score) []step {
+	marks := []score.Mark{score.Accepted, score.Bound, score.Pulled, score.Started, score.Running}
+	type point struct {
+		mark score.Mark
+		at   float64
+	}
+	var points []point
+	for _, m := range marks {
+		if at, ok := s.First(m); ok {
+			points = append(points, point{m, at})
+		}
+	}
+	slices.SortStableFunc(points, func(a, b point) int { return int(1000 * (a.at - b.at)) })
+	var steps []step
+	for i, p := range points {
+		st := step{Mark: p.mark, At: millis(p.at)}
+		if i > 0 {
+			st.Delta = "+" + millis(p.at-points[i-1].at)
+		}
+		steps = append(steps, st)
+	}
+	return steps
+}

@@ -1,0 +1,62 @@
+// Package suite is what cases are written with: their specification, the cluster under test as a case sees it, and the
+// engine that runs them.
+package suite
+
+import (
+	"context"
+	"time"
+)
+
+// Component is the part of a cluster that a case judges. A case belongs to the one that fails when it fails.
+type Component string
+
+// Components, in the order of the road of a pod; Flow judges all of them together.
+const (
+	APIServer   Component = "kube-apiserver"
+	Scheduler   Component = "kube-scheduler"
+	Controllers Component = "kube-controller-manager"
+	Kubelet     Component = "kubelet"
+	Flow        Component = "flow"
+)
+
+// Feature is something that a cluster may lack without being wrong. Cases name those they need.
+type Feature string
+
+// Features. They are declared by the user, or found by Detect.
+const (
+	HasScheduler   Feature = "scheduler"    // a kube-scheduler is at work
+	HasControllers Feature = "controllers"  // a kube-controller-manager is at work
+	RunsPods       Feature = "pods"         // at least one ready node runs real containers
+	TwoNodes       Feature = "two-nodes"    // at least two ready nodes take pods
+	PodNetwork     Feature = "pod-network"  // pods reach each other by address, also across nodes
+	ProtobufWire   Feature = "protobuf"     // the API is served as protobuf, too
+	TableOutput    Feature = "server-table" // the API server prints
+)
+
+// Features lists all features.
+func Features() []Feature {
+	return []Feature{HasScheduler, HasControllers, RunsPods, TwoNodes, PodNetwork, ProtobufWire, TableOutput}
+}
+
+// Case is one requirement and the code that checks it.
+type Case struct {
+	// ID never changes: "<area>/<what>".
+	ID        string
+	Component Component
+	// Requirement is one sentence with MUST in it.
+	Requirement string
+	// Reference is the address of the documentation that says so.
+	Reference string
+	Needs     []Feature
+	// Since is the suite's version that first had the case.
+	Since string
+	// Timeout bounds Run; 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Score asks for a recording of everything that happens in the case's namespace.
+	Score bool
+	// Run checks the requirement in t's own fresh namespace, which is deleted afterwards.
+	Run func(ctx context.Context, t *T)
+}
+
+// DefaultTimeout bounds cases that name none.
+const DefaultTimeout = 90 * time.Second
