@@ -1,0 +1,141 @@
+// Package admission looks at every write after authorization: an ordered list of plug-ins changes objects, then checks them
+// (https://kubernetes.io/docs/reference/access-authn-authz/admission-controllers/).
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/admission/escalation"
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+// Config is what a Chain is made of.
+type Config struct {
+	// Enable and Disable change the set of plug-ins that are on by default; their order has no meaning.
+	Enable, Disable []string
+	// Objects is read by most plug-ins.
+	Objects objects.Store
+	// Authorizer answers the checks that plug-ins make themselves.
+	Authorizer authorizer.Authorizer
+	// Escalation checks writes of roles and bindings; nil leaves that out.
+	Escalation escalation.Checker
+	Clock      clock.Clock
+	// NotReadySeconds and UnreachableSeconds are for DefaultTolerationSeconds; 0 means 300.
+	NotReadySeconds, UnreachableSeconds int64
+}
+
+// Chain calls its plug-ins in order. It is safe for concurrent use.
+type Chain struct {
+	mutators   []admission.MutationInterface
+	validators []admission.ValidationInterface
+	runners    []runner
+	names      []string
+}
+
+// runner is a plug-in that does something beside answering requests. Run returns when ctx ends.
+type runner interface {
+	Run(ctx context.Context) error
+}
+
+var (
+	_ admission.MutationInterface   = &Chain{}
+	_ admission.ValidationInterface = &Chain{}
+)
+
+// New builds the chain, or names the plug-in that it does not know.
+func New(cfg Config) (*Chain, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.RealClock{}
+	}
+	on, err := enabled(cfg.Enable, cfg.Disable)
+	if err != nil {
+		return nil, err
+	}
+	c := &Chain{}
+	for _, p := range plugins {
+		if on[p.name] {
+			c.add(p.name, p.new(&cfg))
+		}
+	}
+	if cfg.Escalation != nil {
+		c.add(escalation.Name, escalation.New(cfg.Escalation))
+	}
+	return c, nil
+}
+
+func (c *Chain) add(name string, p admission.Interface) {
+	c.names = append(c.names, name)
+	if m, ok := p.(admission.MutationInterface); ok {
+		c.mutators = append(c.mutators, m)
+	}
+	if v, ok := p.(admission.ValidationInterface); ok {
+		c.validators = append(c.validators, v)
+	}
+	if r, ok := p.(runner); ok {
+		c.runners = append(c.runners, r)
+	}
+}
+
+func enabled(enable, disable []string) (map[string]bool, error) {
+	on := map[string]bool{}
+	var known []string
+	for _, p := range plugins {
+		known = append(known, p.name)
+		on[p.name] = !p.off
+	}
+	for _, list := range []struct {
+		flag  string
+		names []string
+		value bool
+	}{{"enable-admission-plugins", enable, true}, {"disable-admission-plugins", disable, false}} {
+		for _, name := range list.names {
+			if !slices.Contains(known, name) {
+				return nil, fmt.Errorf("%s: plugin %q is unknown; known are %s", list.flag, name, strings.Join(known, ", "))
+			}
+			on[name] = list.value
+		}
+	}
+	for _, name := range disable {
+		if slices.Contains(enable, name) {
+			return nil, fmt.Errorf("%s in enable-admission-plugins and disable-admission-plugins overlapped", name)
+		}
+	}
+	return on, nil
+}
+
+// Plugins returns the names of what is on, in order.
+func (c *Chain) Plugins() []string { return slices.Clone(c.names) }
+
+// Handles implements admission.Interface.
+func (c *Chain) Handles(admission.Operation) bool { return true }
+
+// Admit lets each plug-in change the object; the first error ends it.
+func (c *Chain) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	for _, p := range c.mutators {
+		if p.Handles(a.GetOperation()) {
+			if err := p.Admit(ctx, a, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Validate lets each plug-in check the object as it will be stored; the first error ends it.
+func (c *Chain) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	for _, p := range c.validators {
+		if p.Handles(a.GetOperation()) {
+			if err := p.Validate(ctx, a, o); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+// Package escalation refuses writes of roles and bindings that would grant more than the writer has. It is always on
+// (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping).
+package escalation
+
+import (
+	"context"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+// Name is for messages; the plug-in can't be turned off.
+const Name = "RBACEscalation"
+
+// Checker decides what a user may grant.
+type Checker interface {
+	CheckRole(ctx context.Context, u user.Info, request authorizer.AttributesRecord, name string, rules []rbacv1.PolicyRule, aggregates bool) error
+	CheckBinding(ctx context.Context, u user.Info, namespace, name string, ref rbacv1.RoleRef) error
+}
+
+// Plugin implements the admission.
+type Plugin struct {
+	*admission.Handler
+	checker Checker
+}
+
+var _ admission.MutationInterface = &Plugin{}
+
+// New returns the plug-in.
+func New(checker Checker) *Plugin {
+	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), checker: checker}
+}
+
+// Admit implements admission.MutationInterface, so that it comes before validation; it changes nothing.
+func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if a.GetResource().Group != rbacv1.GroupName || a.GetSubresource() != "" || onlyCollection(a.GetObject(), a.GetOldObject()) {
+		return nil
+	}
+	switch obj := a.GetObject().(type) {
+	case *rbacv1.ClusterRole:
+		old, _ := a.GetOldObject().(*rbacv1.ClusterRole)
+		aggregates := aggregates(obj) || (old != nil && aggregates(old))
+		return p.checker.CheckRole(ctx, a.GetUserInfo(), attributes(a), obj.Name, obj.Rules, aggregates)
+	case *rbacv1.Role:
+		return p.checker.CheckRole(ctx, a.GetUserInfo(), attributes(a), obj.Name, obj.Rules, false)
+	case *rbacv1.ClusterRoleBinding:
+		return p.checker.CheckBinding(ctx, a.GetUserInfo(), "", obj.Name, obj.RoleRef)
+	case *rbacv1.RoleBinding:
+		return p.checker.CheckBinding(ctx, a.GetUserInfo(), a.GetNamespace(), obj.Name, obj.RoleRef)
+	}
+	return nil
+}
+
+func aggregates(r *rbacv1.ClusterRole) bool {
+	return r.AggregationRule != nil && len(r.AggregationRule.ClusterRoleSelectors) > 0
+}
+
+func attributes(a admission.Attributes) authorizer.AttributesRecord {
+	r := a.GetResource()
+	return authorizer.AttributesRecord{
+		Namespace: a.GetNamespace(), APIGroup: r.Group, APIVersion: r.Version, Resource: r.Resource, Name: a.GetName(), ResourceRequest: true,
+	}
+}
+
+// onlyCollection reports whether an update touches nothing but what the garbage collector writes: it must be able to let go
+// of a role without having what the role grants.
+func onlyCollection(obj, old runtime.Object) bool {
+	if old == nil || obj == nil {
+		return false
+	}
+	was, err := meta.Accessor(old)
+	if err != nil {
+		return false
+	}
+	copied := obj.DeepCopyObject()
+	now, err := meta.Accessor(copied)
+	if err != nil {
+		return false
+	}
+	now.SetOwnerReferences(was.GetOwnerReferences())
+	now.SetFinalizers(was.GetFinalizers())
+	now.SetSelfLink(was.GetSelfLink())
+	now.SetManagedFields(was.GetManagedFields())
+	copied.GetObjectKind().SetGroupVersionKind(old.GetObjectKind().GroupVersionKind())
+	return equality.Semantic.DeepEqual(copied, old)
+}
