@@ -59,10 +59,19 @@ func Table(deps Deps) []*Kind {
 		serviceAccounts(),
 		services(deps),
 		endpoints(),
+		podTemplates(),
+		replicationControllers(),
+		persistentVolumes(deps),
+		persistentVolumeClaims(),
+		resourceQuotas(),
+		limitRanges(),
 
 		// apps
 		deployments(),
 		replicaSets(),
+
+		// autoscaling
+		horizontalPodAutoscalers(),
 
 		// authentication.k8s.io, authorization.k8s.io
 		tokenReviews(deps),
@@ -86,5 +95,8 @@ func Table(deps Deps) []*Kind {
 		roleBindings(),
 		clusterRoles(),
 		clusterRoleBindings(),
+
+		// scheduling.k8s.io
+		priorityClasses(),
 	}
 }

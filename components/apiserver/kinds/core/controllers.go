@@ -1,0 +1,77 @@
+package core
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quintet.dev/quintet/components/apiserver/kinds/podspec"
+	"quintet.dev/quintet/components/apiserver/kinds/show"
+)
+
+// DefaultController sets the defaults of a replication controller: selector and labels follow the template.
+func DefaultController(r *corev1.ReplicationController) {
+	if t := r.Spec.Template; t != nil {
+		podspec.DefaultTemplate(t)
+		if t.Labels != nil {
+			if len(r.Spec.Selector) == 0 {
+				r.Spec.Selector = t.Labels
+			}
+			if len(r.Labels) == 0 {
+				r.Labels = t.Labels
+			}
+		}
+	}
+	setDefault(&r.Spec.Replicas, 1)
+}
+
+// DefaultPodTemplate sets the defaults of a pod template.
+func DefaultPodTemplate(t *corev1.PodTemplate) { podspec.DefaultTemplate(&t.Template) }
+
+// ControllerColumns are the columns of replication controllers.
+func ControllerColumns() show.Columns {
+	spec, status := corev1.ReplicationControllerSpec{}.SwaggerDoc(), corev1.ReplicationControllerStatus{}.SwaggerDoc()
+	return show.Name().
+		Of("integer", "Desired", spec["replicas"]).
+		Of("integer", "Current", status["replicas"]).
+		Of("integer", "Ready", status["readyReplicas"]).
+		Age().
+		Wide("Containers", "Names of each container in the template.").
+		Wide("Images", "Images referenced by each container in the template.").
+		Wide("Selector", spec["selector"])
+}
+
+// ControllerRow are the cells of a replication controller.
+func ControllerRow(r *corev1.ReplicationController, now time.Time) []any {
+	names, images := "", ""
+	if r.Spec.Template != nil {
+		names, images = containers(r.Spec.Template.Spec.Containers)
+	}
+	return []any{
+		r.Name, int64(show.Or(r.Spec.Replicas, 0)), int64(r.Status.Replicas), int64(r.Status.ReadyReplicas),
+		show.Age(r.CreationTimestamp, now), names, images, show.Labels(r.Spec.Selector),
+	}
+}
+
+// PodTemplateColumns are the columns of pod templates.
+func PodTemplateColumns() show.Columns {
+	return show.Name().
+		String("Containers", "Names of each container in the template.").
+		String("Images", "Images referenced by each container in the template.").
+		String("Pod Labels", "The labels for the pod template.")
+}
+
+// PodTemplateRow are the cells of a pod template.
+func PodTemplateRow(t *corev1.PodTemplate, _ time.Time) []any {
+	names, images := containers(t.Template.Spec.Containers)
+	return []any{t.Name, names, images, show.Labels(t.Template.Labels)}
+}
+
+func containers(cs []corev1.Container) (names, images string) {
+	n, i := make([]string, len(cs)), make([]string, len(cs))
+	for k := range cs {
+		n[k], i[k] = cs[k].Name, cs[k].Image
+	}
+	return strings.Join(n, ","), strings.Join(i, ",")
+}

@@ -1,0 +1,67 @@
+package core
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quintet.dev/quintet/components/apiserver/kinds/show"
+)
+
+// DefaultLimitRange derives what the bounds of containers imply: limits from maxima, requests from limits, then minima.
+func DefaultLimitRange(l *corev1.LimitRange) {
+	for i := range l.Spec.Limits {
+		item := &l.Spec.Limits[i]
+		if item.Type != corev1.LimitTypeContainer {
+			continue
+		}
+		if item.Default == nil {
+			item.Default = corev1.ResourceList{}
+		}
+		if item.DefaultRequest == nil {
+			item.DefaultRequest = corev1.ResourceList{}
+		}
+		fill(item.Default, item.Max)
+		fill(item.DefaultRequest, item.Default)
+		fill(item.DefaultRequest, item.Min)
+	}
+}
+
+func fill(into, from corev1.ResourceList) {
+	for name, q := range from {
+		if _, set := into[name]; !set {
+			into[name] = q.DeepCopy()
+		}
+	}
+}
+
+// QuotaColumns are the columns of resource quotas.
+func QuotaColumns() show.Columns {
+	return show.Name().
+		String("Request", "Request represents a minimum amount of cpu/memory that a container may consume.").
+		String("Limit", "Limits control the maximum amount of cpu/memory that a container may use independent of contention on the node.").
+		Age()
+}
+
+// QuotaRow are the cells of a resource quota.
+func QuotaRow(q *corev1.ResourceQuota, now time.Time) []any {
+	names := make([]string, 0, len(q.Status.Hard))
+	for name := range q.Status.Hard {
+		names = append(names, string(name))
+	}
+	slices.Sort(names)
+	var requests, limits []string
+	for _, name := range names {
+		used, hard := q.Status.Used[corev1.ResourceName(name)], q.Status.Hard[corev1.ResourceName(name)]
+		text := fmt.Sprintf("%s: %s/%s", name, used.String(), hard.String())
+		if strings.HasPrefix(name, "limits.") {
+			limits = append(limits, text)
+		} else {
+			requests = append(requests, text)
+		}
+	}
+	return []any{q.Name, strings.Join(requests, ", "), strings.Join(limits, ", "), show.Age(q.CreationTimestamp, now)}
+}

@@ -1,0 +1,154 @@
+package core
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quintet.dev/quintet/components/apiserver/kinds/podspec"
+	"quintet.dev/quintet/components/apiserver/kinds/show"
+)
+
+const unset = "<unset>"
+
+// DefaultVolume sets the defaults of a persistent volume.
+func DefaultVolume(v *corev1.PersistentVolume) {
+	setString(&v.Status.Phase, corev1.VolumePending)
+	s := &v.Spec
+	setString(&s.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
+	setDefault(&s.VolumeMode, corev1.PersistentVolumeFilesystem)
+	switch {
+	case s.HostPath != nil:
+		setDefault(&s.HostPath.Type, corev1.HostPathUnset)
+	case s.ISCSI != nil:
+		setString(&s.ISCSI.ISCSIInterface, "default")
+	case s.RBD != nil:
+		setString(&s.RBD.RBDPool, "rbd")
+		setString(&s.RBD.RadosUser, "admin")
+		setString(&s.RBD.Keyring, "/etc/ceph/keyring")
+	case s.AzureDisk != nil:
+		podspec.DefaultAzureDisk(s.AzureDisk)
+	case s.ScaleIO != nil:
+		setString(&s.ScaleIO.StorageMode, "ThinProvisioned")
+		setString(&s.ScaleIO.FSType, "xfs")
+	}
+}
+
+// PrepareVolumeStatus notes when the phase changed.
+func PrepareVolumeStatus(new *corev1.PersistentVolume, oldPhase corev1.PersistentVolumePhase, now time.Time) {
+	if new.Status.Phase != oldPhase {
+		new.Status.LastPhaseTransitionTime = &metav1.Time{Time: now}
+	}
+}
+
+// DefaultClaim sets the defaults of a persistent volume claim.
+func DefaultClaim(c *corev1.PersistentVolumeClaim) {
+	setString(&c.Status.Phase, corev1.ClaimPending)
+	podspec.DefaultClaimSpec(&c.Spec)
+}
+
+// NormalizeSource makes the two forms of a claim's data source agree, where they can.
+func NormalizeSource(s *corev1.PersistentVolumeClaimSpec) {
+	switch {
+	case s.DataSource != nil && s.DataSourceRef == nil:
+		s.DataSourceRef = &corev1.TypedObjectReference{
+			APIGroup: s.DataSource.APIGroup, Kind: s.DataSource.Kind, Name: s.DataSource.Name,
+		}
+	case s.DataSource == nil && s.DataSourceRef != nil && (s.DataSourceRef.Namespace == nil || *s.DataSourceRef.Namespace == ""):
+		s.DataSource = &corev1.TypedLocalObjectReference{
+			APIGroup: s.DataSourceRef.APIGroup, Kind: s.DataSourceRef.Kind, Name: s.DataSourceRef.Name,
+		}
+	}
+}
+
+// VolumeColumns are the columns of persistent volumes.
+func VolumeColumns() show.Columns {
+	spec, status := corev1.PersistentVolumeSpec{}.SwaggerDoc(), corev1.PersistentVolumeStatus{}.SwaggerDoc()
+	return show.Name().
+		String("Capacity", spec["capacity"]).
+		String("Access Modes", spec["accessModes"]).
+		String("Reclaim Policy", spec["persistentVolumeReclaimPolicy"]).
+		String("Status", status["phase"]).
+		String("Claim", spec["claimRef"]).
+		String("StorageClass", "StorageClass of the pv").
+		String("VolumeAttributesClass", "VolumeAttributesClass of the pv").
+		String("Reason", status["reason"]).
+		Age().
+		Wide("VolumeMode", spec["volumeMode"])
+}
+
+// VolumeRow are the cells of a persistent volume.
+func VolumeRow(v *corev1.PersistentVolume, now time.Time) []any {
+	claim, phase := "", string(v.Status.Phase)
+	if r := v.Spec.ClaimRef; r != nil {
+		claim = r.Namespace + "/" + r.Name
+	}
+	if v.DeletionTimestamp != nil {
+		phase = "Terminating"
+	}
+	return []any{
+		v.Name, quantity(v.Spec.Capacity), modes(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy), phase, claim,
+		class(v.Annotations, &v.Spec.StorageClassName), show.Or(v.Spec.VolumeAttributesClassName, unset), v.Status.Reason,
+		show.Age(v.CreationTimestamp, now), string(show.Or(v.Spec.VolumeMode, unset)),
+	}
+}
+
+// ClaimColumns are the columns of persistent volume claims.
+func ClaimColumns() show.Columns {
+	spec, status := corev1.PersistentVolumeClaimSpec{}.SwaggerDoc(), corev1.PersistentVolumeClaimStatus{}.SwaggerDoc()
+	return show.Name().
+		String("Status", status["phase"]).
+		String("Volume", spec["volumeName"]).
+		String("Capacity", status["capacity"]).
+		String("Access Modes", status["accessModes"]).
+		String("StorageClass", "StorageClass of the pvc").
+		String("VolumeAttributesClass", "VolumeAttributesClass of the pvc").
+		Age().
+		Wide("VolumeMode", spec["volumeMode"])
+}
+
+// ClaimRow are the cells of a persistent volume claim.
+func ClaimRow(c *corev1.PersistentVolumeClaim, now time.Time) []any {
+	phase, capacity, access := string(c.Status.Phase), "", ""
+	if c.DeletionTimestamp != nil {
+		phase = "Terminating"
+	}
+	if c.Spec.VolumeName != "" {
+		capacity, access = quantity(c.Status.Capacity), modes(c.Status.AccessModes)
+	}
+	return []any{
+		c.Name, phase, c.Spec.VolumeName, capacity, access, class(c.Annotations, c.Spec.StorageClassName),
+		show.Or(c.Spec.VolumeAttributesClassName, unset), show.Age(c.CreationTimestamp, now),
+		string(show.Or(c.Spec.VolumeMode, unset)),
+	}
+}
+
+func quantity(list corev1.ResourceList) string {
+	q := list[corev1.ResourceStorage]
+	return q.String()
+}
+
+func class(annotations map[string]string, name *string) string {
+	if c, ok := annotations[corev1.BetaStorageClassAnnotation]; ok {
+		return c
+	}
+	return show.Or(name, "")
+}
+
+func modes(list []corev1.PersistentVolumeAccessMode) string {
+	var out []string
+	for _, m := range []struct {
+		mode  corev1.PersistentVolumeAccessMode
+		short string
+	}{
+		{corev1.ReadWriteOnce, "RWO"}, {corev1.ReadOnlyMany, "ROX"}, {corev1.ReadWriteMany, "RWX"}, {corev1.ReadWriteOncePod, "RWOP"},
+	} {
+		if slices.Contains(list, m.mode) {
+			out = append(out, m.short)
+		}
+	}
+	return strings.Join(out, ",")
+}
