@@ -1,0 +1,119 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is a program under measurement. It is killed when it is closed.
+type process struct {
+	name    string
+	cmd     *exec.Cmd
+	log     bytes.Buffer
+	started time.Time
+	exited  chan error
+}
+
+// start runs a program of bin with args.
+func start(bin, name string, args ...string) (*process, error) {
+	p := &process{name: name, cmd: exec.Command(filepath.Join(bin, name), args...), exited: make(chan error, 1)}
+	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it does not outlive a crash of ours
+	p.started = time.Now()
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%w: run `make build` first", err)
+	}
+	go func() { p.exited <- p.cmd.Wait() }()
+	return p, nil
+}
+
+func (p *process) close() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.exited:
+	case <-time.After(5 * time.Second):
+		_ = p.cmd.Process.Kill()
+		<-p.exited
+	}
+}
+
+// ready polls url until it answers 200 and returns the time since the process started.
+func (p *process) ready(ctx context.Context, client *http.Client, url string) (time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return 0, err
+		}
+		if response, err := client.Do(request); err == nil {
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return time.Since(p.started), nil
+			}
+		}
+		select {
+		case err := <-p.exited:
+			p.exited <- err
+			return 0, fmt.Errorf("%s ended: %v\n%s", p.name, err, p.log.String())
+		case <-ctx.Done():
+			return 0, fmt.Errorf("%s is not ready: %w", p.name, ctx.Err())
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// resident returns the resident memory of a process in MiB.
+func resident(pid int) (float64, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+			return kib / 1024, err
+		}
+	}
+	return 0, fmt.Errorf("process %d has no VmRSS", pid)
+}
+
+// cpu returns the processor time that a process has used.
+func cpu(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0, fmt.Errorf("process %d: short stat", pid)
+	}
+	user, err := strconv.ParseInt(fields[11], 10, 64)
+	if err != nil {
+		return 0, err
+	}
+	system, err := strconv.ParseInt(fields[12], 10, 64)
+	const ticks = 100 // USER_HZ is 100 on every Linux that Go runs on
+	return time.Duration(user+system) * time.Second / ticks, err
+}
+
+// freePort finds a port that nobody listens on now.
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
