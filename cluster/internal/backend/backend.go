@@ -26,6 +26,8 @@ type Member struct {
 	Port int
 	// Aliases are further names of the member inside the cluster.
 	Aliases []string
+	// Data are directories that the program writes to and that outlive a restart.
+	Data []string
 	// Machine marks a node that runs containers of its own.
 	Machine bool
 }
@@ -36,6 +38,9 @@ type Site interface {
 	Dir(member string) string
 	// Host is the name or address under which other members reach the member.
 	Host(member string) string
+	// Balanced is a name under which other members reach any of the given ones that runs; the members carry the
+	// name among their Aliases.
+	Balanced(name string, members []string) string
 	// IP is the member's address.
 	IP(member string) string
 	// Port is the port that stands for a component's usual one.
@@ -76,6 +81,8 @@ type Instance interface {
 	Exec(ctx context.Context, command []string, stdin io.Reader) (ExecResult, error)
 	// Logs copies what the member wrote; with follow, until it ends or ctx does.
 	Logs(ctx context.Context, follow bool, to io.Writer) error
+	// ReadFile reads one of the member's files, named relative to its directory, also while the member is stopped.
+	ReadFile(ctx context.Context, name string) ([]byte, error)
 	// State tells whether the member runs.
 	State(ctx context.Context) (State, error)
 }

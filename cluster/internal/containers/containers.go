@@ -133,10 +133,11 @@ func (c *Containers) place(member string) place {
 // site is a backend.Site: members are hosts with usual ports on one network.
 type site struct{ c *Containers }
 
-func (site) Dir(string) string            { return rootDir }
-func (s site) Host(member string) string  { return s.c.containerName(member) }
-func (s site) IP(member string) string    { return s.c.place(member).ip.String() }
-func (site) Port(_ string, usual int) int { return usual }
+func (site) Dir(string) string                         { return rootDir }
+func (s site) Host(member string) string               { return s.c.containerName(member) }
+func (s site) IP(member string) string                 { return s.c.place(member).ip.String() }
+func (s site) Balanced(name string, _ []string) string { return s.c.containerName(name) }
+func (site) Port(_ string, usual int) int              { return usual }
 func (s site) Endpoint(member string, _ int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.c.place(member).published))
 }

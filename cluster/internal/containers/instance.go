@@ -113,6 +113,19 @@ func (i *instance) Logs(ctx context.Context, follow bool, to io.Writer) error {
 	return nil
 }
 
+func (i *instance) ReadFile(ctx context.Context, name string) ([]byte, error) {
+	copied, err := i.docker.CopyFromContainer(ctx, i.id, client.CopyFromContainerOptions{SourcePath: path.Join(rootDir, name)})
+	if err != nil {
+		return nil, i.wrap("read file of", err)
+	}
+	defer copied.Content.Close()
+	reader := tar.NewReader(copied.Content)
+	if _, err := reader.Next(); err != nil {
+		return nil, i.wrap("read file of", err)
+	}
+	return io.ReadAll(reader)
+}
+
 func (i *instance) State(ctx context.Context) (backend.State, error) {
 	inspected, err := i.docker.ContainerInspect(ctx, i.id, client.ContainerInspectOptions{})
 	if errdefs.IsNotFound(err) {

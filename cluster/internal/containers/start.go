@@ -64,14 +64,22 @@ func (c *Containers) request(m backend.Member, p privileges, copyFiles func(cont
 	where, name := c.place(m.Name), c.containerName(m.Name)
 	labels := c.labels()
 	maps.Copy(labels, map[string]string{LabelComponent: m.Component, LabelMember: m.Name})
+	aliases := []string{m.Name}
+	for _, alias := range m.Aliases {
+		aliases = append(aliases, c.containerName(alias))
+	}
+	volumes := map[string]struct{}{}
+	for _, dir := range m.Data {
+		volumes[dir] = struct{}{}
+	}
 	request := testcontainers.ContainerRequest{
 		Image:          m.Image,
 		Name:           name,
 		Labels:         labels,
 		Cmd:            m.Args,
 		Networks:       []string{c.networkName()},
-		NetworkAliases: map[string][]string{c.networkName(): m.Aliases},
-		ConfigModifier: func(config *container.Config) { config.Hostname = name },
+		NetworkAliases: map[string][]string{c.networkName(): aliases},
+		ConfigModifier: func(config *container.Config) { config.Hostname, config.Volumes = name, volumes },
 		EndpointSettingsModifier: func(endpoints map[string]*network.EndpointSettings) {
 			for _, endpoint := range endpoints {
 				endpoint.IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: where.ip}

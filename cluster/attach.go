@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"quintet.dev/quintet/cluster/internal/containers"
+)
+
+// Info is what Docker knows of a member, of any cluster on this machine.
+type Info struct {
+	Cluster   string    `json:"cluster"`
+	Member    string    `json:"member"`
+	Component Component `json:"component"`
+	Image     string    `json:"image"`
+	State     string    `json:"state"`
+	Status    string    `json:"status"`
+	Created   time.Time `json:"created"`
+}
+
+// List finds the members of a cluster of containers, or of all if name is empty.
+func List(ctx context.Context, name string) ([]Info, error) {
+	found, err := containers.List(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	var infos []Info
+	for _, f := range found {
+		infos = append(infos, Info{
+			Cluster: f.Cluster, Member: f.Member, Component: Component(f.Component),
+			Image: f.Image, State: f.State, Status: f.Status, Created: f.Created,
+		})
+	}
+	return infos, nil
+}
+
+// Open takes hold of a cluster of containers that any process started.
+func Open(ctx context.Context, name string) (*Cluster, error) {
+	infos, err := List(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(infos) == 0 {
+		return nil, fmt.Errorf("no cluster %s; `quintet status` lists those that exist, `quintet up --name %s` starts it", name, name)
+	}
+	attached, instances, err := containers.Attach(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	c := &Cluster{config: newConfig(name), backend: attached}
+	for _, info := range infos {
+		c.members = append(c.members, &Member{name: info.Member, component: info.Component, instance: instances[info.Member]})
+	}
+	servers := c.Component(APIServer).Members
+	if len(servers) == 0 {
+		return nil, fmt.Errorf("cluster %s has no API server; it was left half-made: quintet down --name %s", name, name)
+	}
+	if c.kubeconfig, err = servers[0].instance.ReadFile(ctx, adminConf); err != nil {
+		return nil, err
+	}
+	return c, c.connect()
+}
+
+// Remove removes a cluster of containers by name; one that does not exist is no error.
+func Remove(ctx context.Context, name string) error {
+	attached, _, err := containers.Attach(ctx, name)
+	if err != nil {
+		return err
+	}
+	return attached.Close(ctx)
+}
+
+// RemoveAll removes every cluster of containers on this machine's Docker engine, also what crashes left behind, and
+// returns their names.
+func RemoveAll(ctx context.Context) ([]string, error) { return containers.RemoveAll(ctx) }

@@ -1,0 +1,130 @@
+package cluster
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+
+	"quintet.dev/quintet/cluster/internal/backend"
+	"quintet.dev/quintet/internal/certs"
+	"quintet.dev/quintet/internal/kubeconfig"
+)
+
+// identities are the authorities of a cluster; every certificate and kubeconfig is signed by one of them. The split
+// is kubeadm's (https://kubernetes.io/docs/setup/best-practices/certificates/).
+type identities struct {
+	cluster, etcd, frontProxy *certs.Authority
+	serviceAccounts           certs.Pair
+}
+
+func newIdentities() (*identities, error) {
+	var ids identities
+	for name, authority := range map[string]**certs.Authority{
+		"kubernetes": &ids.cluster, "etcd-ca": &ids.etcd, "front-proxy-ca": &ids.frontProxy,
+	} {
+		made, err := certs.NewAuthority(name)
+		if err != nil {
+			return nil, err
+		}
+		*authority = made
+	}
+	var err error
+	ids.serviceAccounts, err = certs.SigningKey()
+	return &ids, err
+}
+
+// files collects a member's files; the first error sticks.
+type files struct {
+	content map[string][]byte
+	err     error
+}
+
+func newFiles() *files { return &files{content: map[string][]byte{}} }
+
+// pair adds name.crt and name.key.
+func (f *files) pair(name string, pair certs.Pair, err error) {
+	f.add(name+".crt", pair.Cert, err)
+	f.add(name+".key", pair.Key, err)
+}
+
+func (f *files) add(name string, content []byte, err error) {
+	if err != nil && f.err == nil {
+		f.err = fmt.Errorf("%s: %w", name, err)
+	}
+	f.content[name] = content
+}
+
+// kubeconfig adds a kubeconfig file for a client certificate of user.
+func (f *files) kubeconfig(name string, l *layout, server, user string, groups ...string) {
+	content, err := l.ids.kubeconfig(l.config.name, server, user, groups...)
+	f.add(name, content, err)
+}
+
+func (ids *identities) kubeconfig(cluster, server, user string, groups ...string) ([]byte, error) {
+	pair, err := ids.cluster.Client(user, groups...)
+	if err != nil {
+		return nil, err
+	}
+	return kubeconfig.Encode(cluster, server, ids.cluster.Cert, kubeconfig.Identity{User: user, Cert: pair.Cert, Key: pair.Key})
+}
+
+func (ids *identities) etcdFiles(site backend.Site, member string) *files {
+	f := newFiles()
+	hosts := []string{"localhost", "127.0.0.1", member, site.Host(member), site.IP(member)}
+	f.add("pki/etcd/ca.crt", ids.etcd.Cert, nil)
+	pair, err := ids.etcd.Peer(member, hosts...)
+	f.pair("pki/etcd/server", pair, err)
+	pair, err = ids.etcd.Peer(member, hosts...)
+	f.pair("pki/etcd/peer", pair, err)
+	return f
+}
+
+func (ids *identities) apiserverFiles(l *layout, member string) *files {
+	f := newFiles()
+	f.add("pki/ca.crt", ids.cluster.Cert, nil)
+	f.add("pki/etcd/ca.crt", ids.etcd.Cert, nil)
+	f.add("pki/front-proxy-ca.crt", ids.frontProxy.Cert, nil)
+	f.add("pki/sa.pub", ids.serviceAccounts.Cert, nil)
+	f.add("pki/sa.key", ids.serviceAccounts.Key, nil)
+	pair, err := ids.cluster.Serving("kube-apiserver",
+		"localhost", "127.0.0.1", member, l.site.Host(member), l.site.IP(member), l.apiHost(), firstServiceIP,
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
+	f.pair("pki/apiserver", pair, err)
+	pair, err = ids.cluster.Client("kube-apiserver-kubelet-client", "kubeadm:cluster-admins", "system:masters")
+	f.pair("pki/apiserver-kubelet-client", pair, err)
+	pair, err = ids.etcd.Client("kube-apiserver-etcd-client")
+	f.pair("pki/apiserver-etcd-client", pair, err)
+	pair, err = ids.frontProxy.Client("front-proxy-client")
+	f.pair("pki/front-proxy-client", pair, err)
+	f.kubeconfig(adminConf, l, "https://"+l.site.Endpoint(member, apiserverPort), "kubernetes-admin", "system:masters")
+	return f
+}
+
+func (ids *identities) controllerFiles(l *layout) *files {
+	f := newFiles()
+	f.pair("pki/ca", ids.cluster.Pair, nil) // with its key: the controller manager signs
+	f.add("pki/sa.key", ids.serviceAccounts.Key, nil)
+	f.kubeconfig("controller-manager.conf", l, l.apiURL(), "system:kube-controller-manager")
+	return f
+}
+
+func (ids *identities) schedulerFiles(l *layout) *files {
+	f := newFiles()
+	f.kubeconfig("scheduler.conf", l, l.apiURL(), "system:kube-scheduler")
+	return f
+}
+
+func (ids *identities) nodeFiles(l *layout, member string) *files {
+	f := newFiles()
+	f.add("pki/ca.crt", ids.cluster.Cert, nil)
+	pair, err := ids.cluster.Serving("system:node:"+member, member, l.site.Host(member), l.site.IP(member))
+	f.pair("pki/kubelet", pair, err)
+	f.kubeconfig("kubelet.conf", l, l.apiURL(), "system:node:"+member, "system:nodes")
+	f.kubeconfig("kube-proxy.conf", l, l.apiURL(), "system:kube-proxy")
+	return f
+}
+
+// url of a member's usual port inside the cluster.
+func (l *layout) url(member string, usual int) string {
+	return "https://" + net.JoinHostPort(l.site.Host(member), strconv.Itoa(l.site.Port(member, usual)))
+}

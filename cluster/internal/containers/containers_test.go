@@ -1,0 +1,94 @@
+package containers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"quintet.dev/quintet/cluster/internal/backend"
+	"quintet.dev/quintet/cluster/internal/backendtest"
+)
+
+const testimage = "quintet/testimage:dev"
+
+// needDocker skips where there is no engine or no test image.
+func needDocker(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	docker, err := connect(ctx)
+	if err != nil {
+		t.Skipf("needs Docker: %v", err)
+	}
+	defer docker.Close()
+	if _, err := docker.ImageInspect(ctx, testimage); err != nil {
+		t.Skipf("needs %s; run `make images`: %v", testimage, err)
+	}
+}
+
+func newContainers(t *testing.T, name string) *Containers {
+	t.Helper()
+	owner, err := Owner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(t.Context(), Config{Cluster: name, Owner: owner, Notice: func(s string) { t.Log(s) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestContract(t *testing.T) {
+	needDocker(t)
+	name := fmt.Sprintf("contract-%d", os.Getpid())
+	backendtest.Run(t, backendtest.Subject{
+		Backend: newContainers(t, name),
+		Server: func(_ backend.Site, member string) backend.Member {
+			return backend.Member{Name: member, Component: "server", Image: testimage, Program: "testimage", Args: []string{"serve"}, Port: 8080}
+		},
+	})
+	left, err := List(t.Context(), name)
+	if err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestMissingImageSaysWhatToDo(t *testing.T) {
+	needDocker(t)
+	c := newContainers(t, fmt.Sprintf("missing-%d", os.Getpid()))
+	t.Cleanup(func() { _ = c.Close(context.Background()) })
+	_, err := c.Prepare(t.Context(), []backend.Placement{{Name: "x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.imageMissing(t.Context(), "quintet/nothing:dev"); err == nil {
+		t.Error("no error for an image that does not exist")
+	}
+}
+
+func TestOwners(t *testing.T) {
+	self, err := Owner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	prefix, err := ownerPrefix()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for owner, want := range map[string]bool{
+		self:                        false,
+		OwnerUser:                   false,
+		"":                          false,
+		"other-boot/pid:[1]/1/1":    false, // can't be judged from here
+		prefix + "/1/0":             true,  // the number lives, but as another process
+		prefix + "/4194305/1":       true,  // above the largest process number
+		prefix + "/not-a-number/12": false,
+	} {
+		if got := dead(owner); got != want {
+			t.Errorf("dead(%q) = %v, want %v", owner, got, want)
+		}
+	}
+}

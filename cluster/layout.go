@@ -1,0 +1,246 @@
+package cluster
+
+import (
+	"fmt"
+	"net"
+	"path"
+	"strconv"
+	"strings"
+
+	"quintet.dev/quintet/cluster/internal/backend"
+)
+
+// The usual ports and ranges, as kubeadm has them; pods' and services' addresses exist only inside the nodes.
+const (
+	etcdClientPort = 2379
+	etcdPeerPort   = 2380
+	apiserverPort  = 6443
+	kubeletPort    = 10250
+	managerPort    = 10257
+	schedulerPort  = 10259
+
+	podCIDR        = "10.244.0.0/16"
+	serviceCIDR    = "10.96.0.0/16"
+	firstServiceIP = "10.96.0.1"
+
+	adminConf = "admin.conf"
+	etcdData  = "/var/lib/etcd"
+	kubelets  = "/var/lib/kubelet"
+	// apiName is the host name that stands for all API servers.
+	apiName = "apiserver"
+)
+
+// layout is a cluster on paper: which members there are, and with what arguments and files. It starts nothing.
+type layout struct {
+	config *config
+	site   backend.Site
+	ids    *identities
+}
+
+// names of the members of a component. Nodes count from 1, as people do.
+func (c *config) names(component Component) []string {
+	if c.without[component] {
+		return nil
+	}
+	list := func(prefix string, first, n int) []string {
+		var names []string
+		for i := range n {
+			names = append(names, fmt.Sprintf("%s-%d", prefix, first+i))
+		}
+		return names
+	}
+	switch component {
+	case Etcd:
+		if c.inProcess && c.store == Memory {
+			return nil
+		}
+		return list("etcd", 0, c.etcds)
+	case APIServer:
+		return list("apiserver", 0, c.apiservers)
+	case ControllerManager:
+		return list("controller-manager", 0, 1)
+	case Scheduler:
+		return list("scheduler", 0, 1)
+	default:
+		return list("node", 1, c.nodes)
+	}
+}
+
+// placements tells the back end what will be there.
+func (c *config) placements() []backend.Placement {
+	published := map[Component]int{APIServer: apiserverPort, Etcd: etcdClientPort}
+	var placements []backend.Placement
+	for _, component := range Components() {
+		for _, name := range c.names(component) {
+			placements = append(placements, backend.Placement{Name: name, Port: published[component]})
+		}
+	}
+	return placements
+}
+
+// members lists everything that runs. A node comes first, since its start takes longest.
+func (l *layout) members() ([]backend.Member, error) {
+	var members []backend.Member
+	makers := []struct {
+		component Component
+		make      func(name string) (backend.Member, *files)
+	}{{Node, l.node}, {Etcd, l.etcd}, {APIServer, l.apiserver}, {ControllerManager, l.controllerManager}, {Scheduler, l.scheduler}}
+	for _, maker := range makers {
+		for _, name := range l.config.names(maker.component) {
+			member, files := maker.make(name)
+			if files.err != nil {
+				return nil, fmt.Errorf("%s: %w", name, files.err)
+			}
+			member.Name, member.Component, member.Files = name, string(maker.component), files.content
+			member.Image = l.config.images[maker.component]
+			member.Args = append(member.Args, l.config.args[maker.component]...)
+			members = append(members, member)
+		}
+	}
+	return members, nil
+}
+
+func (l *layout) etcd(name string) (backend.Member, *files) {
+	file := l.files(name)
+	var initial []string
+	for _, peer := range l.config.names(Etcd) {
+		initial = append(initial, peer+"="+l.url(peer, etcdPeerPort))
+	}
+	return backend.Member{
+		Program: "etcd",
+		Port:    etcdClientPort,
+		Data:    []string{etcdData},
+		Args: []string{
+			"--name=" + name, "--data-dir=" + etcdData,
+			"--listen-client-urls=https://0.0.0.0:2379", "--advertise-client-urls=" + l.url(name, etcdClientPort),
+			"--listen-peer-urls=https://0.0.0.0:2380", "--initial-advertise-peer-urls=" + l.url(name, etcdPeerPort),
+			"--initial-cluster=" + strings.Join(initial, ","), "--initial-cluster-state=new",
+			"--cert-file=" + file("pki/etcd/server.crt"), "--key-file=" + file("pki/etcd/server.key"),
+			"--trusted-ca-file=" + file("pki/etcd/ca.crt"), "--client-cert-auth=true",
+			"--peer-cert-file=" + file("pki/etcd/peer.crt"), "--peer-key-file=" + file("pki/etcd/peer.key"),
+			"--peer-trusted-ca-file=" + file("pki/etcd/ca.crt"), "--peer-client-cert-auth=true",
+			"--log-level=warn",
+			"--unsafe-no-fsync=true", // a killed process loses nothing; only a crash of the machine does
+		},
+	}, l.ids.etcdFiles(l.site, name)
+}
+
+func (l *layout) apiserver(name string) (backend.Member, *files) {
+	file := l.files(name)
+	args := []string{
+		"--bind-address=0.0.0.0", "--secure-port=" + l.port(name, apiserverPort), "--advertise-address=" + l.site.IP(name),
+		"--tls-cert-file=" + file("pki/apiserver.crt"), "--tls-private-key-file=" + file("pki/apiserver.key"),
+		"--client-ca-file=" + file("pki/ca.crt"),
+		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
+		"--service-cluster-ip-range=" + serviceCIDR,
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + file("pki/sa.pub"), "--service-account-signing-key-file=" + file("pki/sa.key"),
+		"--kubelet-client-certificate=" + file("pki/apiserver-kubelet-client.crt"),
+		"--kubelet-client-key=" + file("pki/apiserver-kubelet-client.key"),
+		"--kubelet-certificate-authority=" + file("pki/ca.crt"),
+		"--kubelet-preferred-address-types=InternalIP,Hostname",
+		"--requestheader-client-ca-file=" + file("pki/front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + file("pki/front-proxy-client.crt"), "--proxy-client-key-file=" + file("pki/front-proxy-client.key"),
+	}
+	return backend.Member{
+		Program: "kube-apiserver",
+		Port:    apiserverPort,
+		Aliases: []string{apiName},
+		Args:    append(args, l.storage(file)...),
+	}, l.ids.apiserverFiles(l, name)
+}
+
+// storage is the part of the API server's arguments that depends on where objects are kept.
+func (l *layout) storage(file func(string) string) []string {
+	members := l.config.names(Etcd)
+	if len(members) == 0 {
+		return []string{"--storage-backend=memory"}
+	}
+	var servers []string
+	for _, member := range members {
+		servers = append(servers, l.url(member, etcdClientPort))
+	}
+	return []string{
+		"--etcd-servers=" + strings.Join(servers, ","), "--etcd-cafile=" + file("pki/etcd/ca.crt"),
+		"--etcd-certfile=" + file("pki/apiserver-etcd-client.crt"), "--etcd-keyfile=" + file("pki/apiserver-etcd-client.key"),
+	}
+}
+
+func (l *layout) controllerManager(name string) (backend.Member, *files) {
+	file := l.files(name)
+	return backend.Member{
+		Program: "kube-controller-manager",
+		Args: []string{
+			"--kubeconfig=" + file("controller-manager.conf"),
+			"--bind-address=0.0.0.0", "--secure-port=" + l.port(name, managerPort),
+			"--leader-elect=false", // there is one; waiting for the lease of its killed self would take 15 s
+			"--allocate-node-cidrs=true", "--cluster-cidr=" + podCIDR, "--node-cidr-mask-size=24",
+			"--root-ca-file=" + file("pki/ca.crt"), "--service-account-private-key-file=" + file("pki/sa.key"),
+			"--cluster-signing-cert-file=" + file("pki/ca.crt"), "--cluster-signing-key-file=" + file("pki/ca.key"),
+			"--use-service-account-credentials=true",
+		},
+	}, l.ids.controllerFiles(l)
+}
+
+func (l *layout) scheduler(name string) (backend.Member, *files) {
+	file := l.files(name)
+	return backend.Member{
+		Program: "kube-scheduler",
+		Args: []string{
+			"--kubeconfig=" + file("scheduler.conf"), "--leader-elect=false",
+			"--bind-address=0.0.0.0", "--secure-port=" + l.port(name, schedulerPort),
+		},
+	}, l.ids.schedulerFiles(l)
+}
+
+// node is a machine with Docker, or in this process a kubelet whose pods pretend.
+func (l *layout) node(name string) (backend.Member, *files) {
+	file := l.files(name)
+	f := l.ids.nodeFiles(l, name)
+	f.add("kubelet.yaml", l.kubeletConfiguration(name), nil)
+	args := []string{
+		"--kubeconfig=" + file("kubelet.conf"), "--config=" + file("kubelet.yaml"),
+		"--hostname-override=" + name, "--node-ip=" + l.site.IP(name),
+		"--tls-cert-file=" + file("pki/kubelet.crt"), "--tls-private-key-file=" + file("pki/kubelet.key"),
+	}
+	if l.config.inProcess {
+		args = append(args, "--runtime=hollow", "--root-dir="+path.Join(l.site.Dir(name), "kubelet"))
+	} else {
+		args = append(args, "--runtime=docker", "--pod-infra-container-image=quintet/pause:dev", "--root-dir="+kubelets)
+	}
+	return backend.Member{Program: "kubelet", Args: args, Data: []string{kubelets}, Machine: true}, f
+}
+
+func (l *layout) kubeletConfiguration(name string) []byte {
+	return fmt.Appendf(nil, `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+port: %s
+authentication:
+  anonymous: {enabled: false}
+  webhook: {enabled: true}
+  x509: {clientCAFile: %s}
+authorization: {mode: Webhook}
+cgroupDriver: cgroupfs
+`, l.port(name, kubeletPort), l.files(name)("pki/ca.crt"))
+}
+
+// apiHost is the name by which members reach the API servers.
+func (l *layout) apiHost() string {
+	return l.site.Balanced(apiName, l.config.names(APIServer))
+}
+
+func (l *layout) apiURL() string {
+	return "https://" + net.JoinHostPort(l.apiHost(), l.port(l.config.names(APIServer)[0], apiserverPort))
+}
+
+func (l *layout) port(member string, usual int) string {
+	return strconv.Itoa(l.site.Port(member, usual))
+}
+
+// files turns names of a member's files into the paths at which it finds them.
+func (l *layout) files(member string) func(name string) string {
+	dir := l.site.Dir(member)
+	return func(name string) string { return path.Join(dir, name) }
+}

@@ -1,0 +1,195 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Conditions are polled: a cluster that starts has nobody to tell of it. The interval is short because a start is
+// made of such waits; guardInterval is for what rarely happens.
+const (
+	pollInterval  = 10 * time.Millisecond
+	guardInterval = 250 * time.Millisecond
+	tailLines     = 15
+)
+
+// until polls ready until it returns nil, and reports its last error when ctx ends first.
+func until(ctx context.Context, ready func(context.Context) error) error {
+	var last error
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() == nil {
+			last = err // after the end the error is only about the end
+		}
+		select {
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
+				return cause
+			}
+			return fmt.Errorf("not in time; last seen: %w", last)
+		case <-time.After(pollInterval):
+		}
+	}
+}
+
+// guarded ends a wait early, with the last lines of its log, when a member ended that should run.
+func (s *start) guarded(wait func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			s.cluster.guard(ctx, cancel)
+		}()
+		err := wait(ctx)
+		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.DeadlineExceeded) {
+			err = cause
+		}
+		cancel(nil)
+		<-done
+		return err
+	}
+}
+
+func (c *Cluster) guard(ctx context.Context, fail context.CancelCauseFunc) {
+	ticker := time.NewTicker(guardInterval)
+	defer ticker.Stop()
+	for {
+		for _, m := range c.members {
+			state, err := m.instance.State(ctx)
+			if err == nil && !state.Running && ctx.Err() == nil {
+				fail(fmt.Errorf("%s ended with code %d %s; its last lines:\n%s", m.name, state.ExitCode, state.Error, m.tail(ctx)))
+				return
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// tail is the end of a member's log.
+func (m *Member) tail(ctx context.Context) string {
+	var log bytes.Buffer
+	if err := m.instance.Logs(ctx, false, &log); err != nil {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	return strings.Join(lines[max(0, len(lines)-tailLines):], "\n")
+}
+
+func (s *start) apiReady(ctx context.Context) error { return s.cluster.WaitAPI(ctx) }
+
+// WaitAPI returns when the API server says that it is ready, e.g. after a restart.
+func (c *Cluster) WaitAPI(ctx context.Context) error {
+	config := c.RESTConfig()
+	config.Timeout = 5 * time.Second
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	return until(ctx, func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, config.Host+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("GET /readyz: %s", response.Status)
+		}
+		return nil
+	})
+}
+
+// controllersReady waits for what pods of the default namespace need.
+func (s *start) controllersReady(ctx context.Context) error {
+	if s.cluster.config.without[ControllerManager] {
+		return nil
+	}
+	client, err := kubernetes.NewForConfig(s.cluster.rest)
+	if err != nil {
+		return err
+	}
+	return until(ctx, func(ctx context.Context) error {
+		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+		return err
+	})
+}
+
+func (s *start) nodesReady(ctx context.Context) error { return s.cluster.WaitNodes(ctx) }
+
+// WaitNodes returns when every node is ready and pods can be scheduled on it.
+func (c *Cluster) WaitNodes(ctx context.Context) error {
+	want := 0
+	for _, m := range c.members {
+		if m.component == Node {
+			want++
+		}
+	}
+	if want == 0 {
+		return nil
+	}
+	client, err := kubernetes.NewForConfig(c.rest)
+	if err != nil {
+		return err
+	}
+	return until(ctx, func(ctx context.Context) error {
+		nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		if len(nodes.Items) < want {
+			return fmt.Errorf("%d of %d nodes registered", len(nodes.Items), want)
+		}
+		for i := range nodes.Items {
+			if err := c.schedulable(&nodes.Items[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (c *Cluster) schedulable(node *corev1.Node) error {
+	ready := false
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			if condition.Status != corev1.ConditionTrue {
+				return fmt.Errorf("node %s is not ready: %s: %s", node.Name, condition.Reason, condition.Message)
+			}
+			ready = true
+		}
+	}
+	if !ready {
+		return fmt.Errorf("node %s has not reported yet", node.Name)
+	}
+	if c.config.without[ControllerManager] {
+		return nil // nobody takes the taint away
+	}
+	for _, taint := range node.Spec.Taints {
+		if taint.Key == corev1.TaintNodeNotReady {
+			return fmt.Errorf("node %s still has the taint %s", node.Name, taint.Key)
+		}
+	}
+	return nil
+}
