@@ -1,0 +1,170 @@
+package garbagecollector
+
+import (
+	"slices"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+)
+
+// object is what the graph knows of an object. Objects are immutable: a change makes a new one.
+type object struct {
+	resource        schema.GroupVersionResource
+	kind            schema.GroupVersionKind
+	namespace, name string
+	uid             types.UID
+	owners          []metav1.OwnerReference
+	deleted         bool // has a deletion timestamp
+	foreground      bool // waits for its dependents (finalizer foregroundDeletion)
+	orphan          bool // lets its dependents go (finalizer orphan)
+}
+
+// waits tells whether the object's end waits for that of its dependents.
+func (o *object) waits() bool { return o.deleted && o.foreground }
+
+// orphans tells whether the object's end waits for its dependents to be let go.
+func (o *object) orphans() bool { return o.deleted && o.orphan }
+
+// blocks tells whether the object keeps the owner from going.
+func (o *object) blocks(owner types.UID) bool {
+	return slices.ContainsFunc(o.owners, func(ref metav1.OwnerReference) bool {
+		return ref.UID == owner && ptr.Deref(ref.BlockOwnerDeletion, false)
+	})
+}
+
+// graph knows who owns whom. It is safe for concurrent use.
+type graph struct {
+	mu         sync.RWMutex
+	objects    map[types.UID]*object
+	dependents map[types.UID]map[types.UID]bool // by owner, known or not
+}
+
+func newGraph() *graph {
+	return &graph{objects: map[types.UID]*object{}, dependents: map[types.UID]map[types.UID]bool{}}
+}
+
+// put records the newest state of an object and returns what must be looked at because of it.
+func (g *graph) put(next *object) []task {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before := g.objects[next.uid]
+	g.objects[next.uid] = next
+	var tasks []task
+	if before != nil {
+		g.unlink(before)
+		for _, ref := range before.owners { // an owner that waits may wait for this one no longer
+			if owner := g.objects[ref.UID]; owner != nil && owner.waits() && before.blocks(ref.UID) && !next.blocks(ref.UID) {
+				tasks = append(tasks, task{uid: ref.UID})
+			}
+		}
+	}
+	for _, ref := range next.owners {
+		if g.dependents[ref.UID] == nil {
+			g.dependents[ref.UID] = map[types.UID]bool{}
+		}
+		g.dependents[ref.UID][next.uid] = true
+	}
+	if before == nil || !slices.EqualFunc(before.owners, next.owners, sameOwner) {
+		if len(next.owners) > 0 && !next.deleted {
+			tasks = append(tasks, task{uid: next.uid})
+		}
+	}
+	if next.waits() && (before == nil || !before.waits()) {
+		tasks = append(tasks, task{uid: next.uid})
+		for dependent := range g.dependents[next.uid] {
+			tasks = append(tasks, task{uid: dependent})
+		}
+	}
+	if next.orphans() && (before == nil || !before.orphans()) {
+		tasks = append(tasks, task{uid: next.uid, orphan: true})
+	}
+	return tasks
+}
+
+func sameOwner(a, b metav1.OwnerReference) bool {
+	return a.UID == b.UID && a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name
+}
+
+// remove records that an object is gone and returns what must be looked at because of it.
+func (g *graph) remove(uid types.UID) []task {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	gone := g.objects[uid]
+	if gone == nil {
+		return nil
+	}
+	delete(g.objects, uid)
+	g.unlink(gone)
+	var tasks []task
+	for dependent := range g.dependents[uid] {
+		tasks = append(tasks, task{uid: dependent})
+	}
+	for _, ref := range gone.owners {
+		if owner := g.objects[ref.UID]; owner != nil && owner.waits() {
+			tasks = append(tasks, task{uid: ref.UID})
+		}
+	}
+	return tasks
+}
+
+func (g *graph) unlink(o *object) {
+	for _, ref := range o.owners {
+		delete(g.dependents[ref.UID], o.uid)
+		if len(g.dependents[ref.UID]) == 0 {
+			delete(g.dependents, ref.UID)
+		}
+	}
+}
+
+// drop forgets all objects of a resource that is not served any more. Nothing follows from that: they may well exist.
+func (g *graph) drop(resource schema.GroupVersionResource) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for uid, o := range g.objects {
+		if o.resource == resource {
+			g.unlink(o)
+			delete(g.objects, uid)
+		}
+	}
+}
+
+func (g *graph) get(uid types.UID) *object {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.objects[uid]
+}
+
+// dependentsOf returns the known dependents of an object.
+func (g *graph) dependentsOf(uid types.UID) []*object {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	var all []*object
+	for dependent := range g.dependents[uid] {
+		if o := g.objects[dependent]; o != nil {
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// settled tells whether all owners of o are known, are what o says they are, and stay: then there is nothing to do.
+func (g *graph) settled(o *object) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	for _, ref := range o.owners {
+		owner := g.objects[ref.UID]
+		if owner == nil || owner.waits() || owner.name != ref.Name || owner.kind.Kind != ref.Kind {
+			return false
+		}
+		if owner.namespace != "" && owner.namespace != o.namespace {
+			return false
+		}
+		if gv, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || gv.Group != owner.kind.Group {
+			return false
+		}
+	}
+	return true
+}
