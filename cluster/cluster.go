@@ -26,6 +26,7 @@ import (
 	"quintet.dev/quintet/cluster/internal/backend"
 	"quintet.dev/quintet/cluster/internal/containers"
 	"quintet.dev/quintet/cluster/internal/inprocess"
+	"quintet.dev/quintet/cluster/owner"
 )
 
 // startTimeout bounds a start whose context has no deadline; cleanTimeout bounds removal.
@@ -116,10 +117,10 @@ func newBackend(ctx context.Context, config *config) (backend.Backend, error) {
 	if config.inProcess {
 		return inprocess.New(inprocess.Config{Cluster: config.name})
 	}
-	owner := containers.OwnerUser
+	belongsTo := containers.OwnerUser
 	if !config.detached {
 		var err error
-		if owner, err = containers.Owner(); err != nil {
+		if belongsTo, err = owner.Self(); err != nil {
 			return nil, err
 		}
 	}
@@ -134,7 +135,7 @@ func newBackend(ctx context.Context, config *config) (backend.Backend, error) {
 		config.progress(Event{Notice: fmt.Sprintf("removed clusters of dead processes: %v", reaped)})
 	}
 	notice := func(text string) { config.progress(Event{Notice: text}) }
-	return containers.New(ctx, containers.Config{Cluster: config.name, Owner: owner, Notice: notice})
+	return containers.New(ctx, containers.Config{Cluster: config.name, Owner: belongsTo, Notice: notice})
 }
 
 // startMembers starts all members at once: each waits for what it needs by itself, as in any cluster.

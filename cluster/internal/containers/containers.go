@@ -24,7 +24,7 @@ const rootDir = "/etc/kubernetes"
 // Config of a back end.
 type Config struct {
 	Cluster string
-	// Owner is the value of LabelOwner: see Owner and OwnerUser.
+	// Owner is the value of LabelOwner: see owner.Self and OwnerUser.
 	Owner string
 	// Notice is told what a user may want to know, e.g. how nodes get their privileges. Not nil.
 	Notice func(string)
@@ -56,7 +56,8 @@ func New(ctx context.Context, c Config) (*Containers, error) {
 	if err != nil {
 		return nil, err
 	}
-	provider, err := testcontainers.NewDockerProvider(testcontainers.WithLogger(quiet{}))
+	provider, err := testcontainers.NewDockerProvider(
+		testcontainers.WithLogger(quiet{}), testcontainers.WithDefaultBridgeNetwork(testcontainers.Bridge))
 	if err != nil {
 		_ = docker.Close()
 		return nil, fmt.Errorf("connect to Docker: %w", err)

@@ -9,6 +9,7 @@ import (
 
 	"quintet.dev/quintet/cluster/internal/backend"
 	"quintet.dev/quintet/cluster/internal/backendtest"
+	"quintet.dev/quintet/cluster/owner"
 )
 
 const testimage = "quintet/testimage:dev"
@@ -30,11 +31,11 @@ func needDocker(t *testing.T) {
 
 func newContainers(t *testing.T, name string) *Containers {
 	t.Helper()
-	owner, err := Owner()
+	self, err := owner.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(t.Context(), Config{Cluster: name, Owner: owner, Notice: func(s string) { t.Log(s) }})
+	c, err := New(t.Context(), Config{Cluster: name, Owner: self, Notice: func(s string) { t.Log(s) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,29 +67,5 @@ func TestMissingImageSaysWhatToDo(t *testing.T) {
 	}
 	if err := c.imageMissing(t.Context(), "quintet/nothing:dev"); err == nil {
 		t.Error("no error for an image that does not exist")
-	}
-}
-
-func TestOwners(t *testing.T) {
-	self, err := Owner()
-	if err != nil {
-		t.Fatal(err)
-	}
-	prefix, err := ownerPrefix()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for owner, want := range map[string]bool{
-		self:                        false,
-		OwnerUser:                   false,
-		"":                          false,
-		"other-boot/pid:[1]/1/1":    false, // can't be judged from here
-		prefix + "/1/0":             true,  // the number lives, but as another process
-		prefix + "/4194305/1":       true,  // above the largest process number
-		prefix + "/not-a-number/12": false,
-	} {
-		if got := dead(owner); got != want {
-			t.Errorf("dead(%q) = %v, want %v", owner, got, want)
-		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quintet.dev/quintet/cluster/internal/backend"
+	"quintet.dev/quintet/cluster/owner"
 )
 
 // Found is a member of a cluster as Docker knows it.
@@ -92,7 +93,7 @@ func Reap(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer docker.Close()
-	names, err := clusters(ctx, docker, dead)
+	names, err := clusters(ctx, docker, owner.Dead)
 	if err != nil {
 		return nil, err
 	}
@@ -104,14 +105,14 @@ func Reap(ctx context.Context) ([]string, error) {
 }
 
 // clusters names the clusters whose owner passes, by their containers and networks.
-func clusters(ctx context.Context, docker *testcontainers.DockerClient, owner func(string) bool) ([]string, error) {
+func clusters(ctx context.Context, docker *testcontainers.DockerClient, passes func(string) bool) ([]string, error) {
 	names := map[string]bool{}
 	listed, err := list(ctx, docker, LabelCluster)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range listed {
-		if owner(c.Labels[LabelOwner]) {
+		if passes(c.Labels[LabelOwner]) {
 			names[c.Labels[LabelCluster]] = true
 		}
 	}
@@ -120,7 +121,7 @@ func clusters(ctx context.Context, docker *testcontainers.DockerClient, owner fu
 		return nil, err
 	}
 	for _, n := range networks.Items {
-		if owner(n.Labels[LabelOwner]) {
+		if passes(n.Labels[LabelOwner]) {
 			names[n.Labels[LabelCluster]] = true
 		}
 	}
