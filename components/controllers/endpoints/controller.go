@@ -1,0 +1,122 @@
+// Package endpoints writes the Endpoints object of every Service that selects pods
+// (https://kubernetes.io/docs/concepts/services-networking/service/#endpoints).
+package endpoints
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+
+	"quintet.dev/quintet/components/controllers/runner"
+	"quintet.dev/quintet/components/controllers/services"
+)
+
+// Controller writes Endpoints.
+type Controller struct {
+	env       runner.Env
+	services  corelisters.ServiceLister
+	pods      corelisters.PodLister
+	endpoints corelisters.EndpointsLister
+	loop      *runner.Loop[string]
+}
+
+// New makes the controller; it starts working with Run.
+func New(env runner.Env) (*Controller, error) {
+	core := env.Informers.Core().V1()
+	c := &Controller{env: env, services: core.Services().Lister(), pods: core.Pods().Lister(), endpoints: core.Endpoints().Lister()}
+	c.loop = runner.NewLoop("endpoints", env, c.reconcile)
+	if err := c.loop.Watch(core.Services().Informer(), runner.Handle(func(old, new *v1.Service) {
+		c.loop.Add(runner.Key(runner.Last(old, new)))
+	})); err != nil {
+		return nil, err
+	}
+	if err := c.loop.Watch(core.Pods().Informer(), runner.Handle(func(old, new *v1.Pod) {
+		for _, key := range services.Of(c.services, old, new) {
+			c.loop.Add(key)
+		}
+	})); err != nil {
+		return nil, err
+	}
+	err := c.loop.Watch(core.Endpoints().Informer(), runner.Handle(func(old, new *v1.Endpoints) {
+		if old == nil || new == nil { // those of a Service that went while nobody looked, and those taken away
+			c.loop.Add(runner.Key(runner.Last(old, new)))
+		}
+	}))
+	return c, err
+}
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+
+func (c *Controller) reconcile(ctx context.Context, key string) error {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return err
+	}
+	current, err := c.endpoints.Endpoints(namespace).Get(name)
+	if apierrors.IsNotFound(err) {
+		current, err = nil, nil
+	}
+	if err != nil {
+		return err
+	}
+	service, err := c.services.Services(namespace).Get(name)
+	if apierrors.IsNotFound(err) {
+		return c.delete(ctx, current)
+	}
+	if err != nil || !services.Selects(service) {
+		return err // whoever left out the selector writes the endpoints
+	}
+	selected, err := services.Pods(c.pods, service)
+	if err != nil {
+		return err
+	}
+	return c.write(ctx, service, current, plan(service, selected, current))
+}
+
+// delete removes what this controller left behind; locks of other programs have no Service either.
+func (c *Controller) delete(ctx context.Context, current *v1.Endpoints) error {
+	if current == nil || current.Labels[managedByLabel] != managedBy {
+		return nil
+	}
+	err := c.env.Client.CoreV1().Endpoints(current.Namespace).Delete(ctx, current.Name, metav1.DeleteOptions{
+		Preconditions: metav1.NewUIDPreconditions(string(current.UID)),
+	})
+	return ignoreGone(err)
+}
+
+func (c *Controller) write(ctx context.Context, service *v1.Service, current, next *v1.Endpoints) error {
+	if next == nil {
+		return nil
+	}
+	client := c.env.Client.CoreV1().Endpoints(service.Namespace)
+	if current != nil {
+		if _, err := client.Update(ctx, next, metav1.UpdateOptions{}); err != nil {
+			if !apierrors.IsConflict(err) {
+				c.env.Events.Eventf(next, v1.EventTypeWarning, "FailedToUpdateEndpoint", "Failed to update endpoint %v/%v: %v", service.Namespace, service.Name, err)
+			}
+			return fmt.Errorf("update endpoints %s/%s: %w", service.Namespace, service.Name, err)
+		}
+		return nil
+	}
+	_, err := client.Create(ctx, next, metav1.CreateOptions{})
+	switch {
+	case err == nil, apierrors.HasStatusCause(err, v1.NamespaceTerminatingCause), apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsForbidden(err):
+		c.env.Events.Eventf(service, v1.EventTypeWarning, "FailedToCreateEndpoint", "Failed to create endpoint for service %v/%v: %v", service.Namespace, service.Name, err)
+	}
+	return fmt.Errorf("create endpoints %s/%s: %w", service.Namespace, service.Name, err)
+}
+
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
