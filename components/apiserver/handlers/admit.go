@@ -1,0 +1,69 @@
+package handlers
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// attributes describe one write to admission. One value serves both halves, as annotations and re-invocation want it.
+type attributes struct {
+	operation admission.Operation
+	options   runtime.Object
+	dryRun    bool
+}
+
+func (c *call) user() user.Info {
+	u, _ := request.UserFrom(c.ctx)
+	return u
+}
+
+func (c *call) record(a attributes, obj, old runtime.Object) admission.Attributes {
+	sub := ""
+	if c.sub != nil {
+		sub = c.sub.Name
+	}
+	name := c.name
+	if o, ok := obj.(kinds.Object); ok && name == "" && o != nil {
+		name = o.GetName()
+	}
+	return admission.NewAttributesRecord(obj, old, c.gvk, c.namespace, name, c.gvr, sub, a.operation, a.options, a.dryRun, c.user())
+}
+
+// mutate lets admission change obj, which the caller owns.
+func (c *call) mutate(a attributes, obj, old runtime.Object) error {
+	chain, ok := c.api.config.Admission.(admission.MutationInterface)
+	if !ok || !chain.Handles(a.operation) {
+		return nil
+	}
+	ctx := c.ctx
+	accessor, hasMeta := obj.(kinds.Object)
+	if !hasMeta {
+		return chain.Admit(ctx, c.record(a, obj, old), c.api.objects)
+	}
+	before := accessor.GetManagedFields()
+	if err := chain.Admit(ctx, c.record(a, obj, old), c.api.objects); err != nil {
+		return err
+	}
+	if err := managedfields.ValidateManagedFields(accessor.GetManagedFields()); err != nil {
+		accessor.SetManagedFields(before)
+		warning.AddWarning(ctx, "", "admission left metadata.managedFields unreadable, they were restored: "+err.Error())
+	}
+	return nil
+}
+
+// validate lets admission refuse. It sees the objects that will be stored, and must not change them.
+func (c *call) validate(ctx context.Context, a attributes, obj, old runtime.Object) error {
+	chain, ok := c.api.config.Admission.(admission.ValidationInterface)
+	if !ok || !chain.Handles(a.operation) {
+		return nil
+	}
+	return chain.Validate(ctx, c.record(a, obj, old), c.api.objects)
+}

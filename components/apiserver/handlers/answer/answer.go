@@ -1,0 +1,87 @@
+// Package answer writes the Status objects that end failed requests: the one place that maps errors to HTTP.
+package answer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+
+	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// Error answers a request with err, in the format that the client accepts.
+func Error(w http.ResponseWriter, r *http.Request, err error) {
+	status := StatusOf(r.Context(), err)
+	Status(w, r, status)
+}
+
+// Status answers a request with a Status.
+func Status(w http.ResponseWriter, r *http.Request, status *metav1.Status) {
+	choice, err := negotiate.Offer{Media: negotiate.All}.Accept(r)
+	if err != nil {
+		choice = negotiate.Choice{Media: serial.JSON}
+	}
+	body, err := Encode(status, choice)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", choice.Media.String())
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+	}
+	if status.Code == http.StatusForbidden || status.Code == http.StatusUnauthorized {
+		h.Set("X-Content-Type-Options", "nosniff")
+	}
+	w.WriteHeader(int(status.Code))
+	_, _ = w.Write(body)
+}
+
+// StatusOf is err as a Status that is ready for the wire.
+func StatusOf(ctx context.Context, err error) *metav1.Status {
+	var api apierrors.APIStatus
+	switch {
+	case errors.As(err, &api):
+	case errors.Is(err, context.DeadlineExceeded):
+		api = apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
+	case errors.Is(err, context.Canceled):
+		api = &apierrors.StatusError{ErrStatus: metav1.Status{Code: 499, Message: "the client closed the request"}}
+	default:
+		klog.FromContext(ctx).Error(err, "A request failed inside the server")
+		api = &apierrors.StatusError{ErrStatus: metav1.Status{Message: err.Error()}}
+	}
+	status := api.Status()
+	if status.Status == "" {
+		status.Status = metav1.StatusFailure
+	}
+	if status.Code == 0 {
+		status.Code = http.StatusInternalServerError
+	}
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	return &status
+}
+
+// Encode writes a Status in a format.
+func Encode(status *metav1.Status, choice negotiate.Choice) ([]byte, error) {
+	if choice.Pretty && choice.Media == serial.JSON {
+		return json.MarshalIndent(status, "", "  ")
+	}
+	kind := metav1.Unversioned.WithKind("Status")
+	body, err := serial.Body(status, kind, choice.Media)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	err = serial.WriteObject(&out, choice.Media, kind, body)
+	return out.Bytes(), err
+}

@@ -1,0 +1,169 @@
+// Package handlers serves the verbs of the API on resources: one file per verb, from the decoded request to the cache
+// and back to the bytes of the response.
+package handlers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/handlers/answer"
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// Resource joins a row of the table with its cache, which is nil for kinds that are answered, not stored.
+type Resource struct {
+	Kind  *kinds.Kind
+	Cache *cache.Cache
+}
+
+// Post serves a subresource that takes an object and does something with it (binding, eviction, token). body is the hub
+// form of what was posted and belongs to Post. A nil object is answered by a Status of success.
+type Post func(ctx context.Context, namespace, name string, body runtime.Object, dryRun bool) (runtime.Object, error)
+
+// Connect serves a subresource that takes over the connection (log, exec, proxy). An error is answered by a Status, and
+// must not be returned once something was written.
+type Connect func(w http.ResponseWriter, r *http.Request, namespace, name string) error
+
+// Config of an API.
+type Config struct {
+	Resources []Resource
+	Scheme    *runtime.Scheme
+	Codec     *serial.Codec
+	// Admission is asked on every write; nil admits all.
+	Admission admission.Interface
+	// Authorizer decides on what only turns out while serving: a PUT that creates needs create, too.
+	Authorizer authorizer.Authorizer
+	// Posts and Connects serve the special subresources, by "resource/subresource" of the group that stores the parent.
+	Posts    map[string]Post
+	Connects map[string]Connect
+	Clock    clock.PassiveClock
+}
+
+// API serves resource requests. It reads user and RequestInfo from the request's context.
+type API struct {
+	config  Config
+	doors   map[doorKey]*door
+	served  map[schema.GroupVersion]bool
+	tracker *tracker
+	objects admission.ObjectInterfaces
+}
+
+// New makes the API of the resources given.
+func New(config Config) *API {
+	a := &API{
+		config:  config,
+		doors:   map[doorKey]*door{},
+		served:  map[schema.GroupVersion]bool{},
+		tracker: newTracker(config.Scheme),
+		objects: admission.NewObjectInterfacesFromScheme(config.Scheme),
+	}
+	for _, r := range config.Resources {
+		for i := range r.Kind.Versions {
+			a.open(r, &r.Kind.Versions[i])
+		}
+	}
+	return a
+}
+
+// verbs is the table of contents: what serves which verb on objects and their views.
+var verbs = map[string]func(*call) error{
+	"get":              (*call).get,
+	"list":             (*call).list,
+	"watch":            (*call).watch,
+	"create":           (*call).create,
+	"update":           (*call).update,
+	"patch":            (*call).patch,
+	"delete":           (*call).delete,
+	"deletecollection": (*call).deleteCollection,
+}
+
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	info, ok := request.RequestInfoFrom(r.Context())
+	if !ok || !info.IsResourceRequest {
+		http.NotFound(w, r)
+		return
+	}
+	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
+	if !a.served[gv] {
+		http.NotFound(w, r)
+		return
+	}
+	d := a.doors[doorKey{gv, info.Resource, info.Subresource}]
+	if d == nil || !d.fits(info) {
+		answer.Error(w, r, generic(http.StatusNotFound))
+		return
+	}
+	c := &call{door: d, api: a, w: w, r: r, ctx: r.Context(), info: info, namespace: info.Namespace, name: info.Name}
+	if !d.kind.Namespaced {
+		c.namespace = ""
+	}
+	if err := c.serve(); err != nil {
+		answer.Error(w, r, err)
+	}
+}
+
+// serve finds what serves the request.
+func (c *call) serve() error {
+	if text := c.version.DeprecationWarning; text != "" {
+		warning.AddWarning(c.ctx, "", text)
+	}
+	if c.connect != nil {
+		return c.connected()
+	}
+	if !slices.Contains(c.verbs, c.info.Verb) {
+		return generic(http.StatusMethodNotAllowed)
+	}
+	switch {
+	case c.post != nil:
+		return c.posted()
+	case c.sub != nil && c.sub.Strategy == nil && c.sub.Scale == nil:
+		return apierrors.NewServiceUnavailable("the server has nothing that serves " + c.resource.Resource + "/" + c.sub.Name)
+	}
+	return verbs[c.info.Verb](c)
+}
+
+// generic is an error that has nothing to tell but its code.
+func generic(code int) error {
+	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false)
+}
+
+// call is one request on its way.
+type call struct {
+	*door
+	api             *API
+	w               http.ResponseWriter
+	r               *http.Request
+	ctx             context.Context
+	info            *request.RequestInfo
+	namespace, name string
+}
+
+func (c *call) key() string { return c.cache.Key(c.namespace, c.name) }
+
+func (c *call) now() metav1.Time { return metav1.NewTime(c.api.config.Clock.Now()).Rfc3339Copy() }
+
+// warn tells the client something with a request that goes on.
+func (c *call) warn(texts []string) {
+	for _, text := range texts {
+		warning.AddWarning(c.ctx, "", text)
+	}
+}
+
+func isStatus(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status)
+}

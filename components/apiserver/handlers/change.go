@@ -1,0 +1,239 @@
+package handlers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/handlers/answer"
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// change is a write to an object that may exist: what update, patch and apply have in common.
+type change struct {
+	// next makes the wanted hub object from the current entry. It is called again when another writer was faster, and
+	// must return a fresh object each time. Its managed fields are already booked.
+	next func(current *cache.Entry) (kinds.Object, error)
+	// first makes the object if there is none; nil means that it must exist.
+	first func() (kinds.Object, error)
+	// create is what the creation is told as.
+	create *metav1.CreateOptions
+	// options are those of the verb, for admission.
+	options runtime.Object
+	dryRun  []string
+	// uid is the identity that the current object must have, "" for any.
+	uid types.UID
+}
+
+// maxRaces bounds the turns between finding an object gone and finding it there again.
+const maxRaces = 5
+
+// run applies the change and tells whether it created the object.
+func (c *call) run(ch change) (e *cache.Entry, created bool, err error) {
+	for range maxRaces {
+		e, err = c.replace(ch)
+		if !apierrors.IsNotFound(err) {
+			return e, false, err
+		}
+		if ch.uid != "" && ch.first == nil {
+			return nil, false, c.gone(ch.uid)
+		}
+		if ch.first == nil {
+			return nil, false, apierrors.NewNotFound(c.resource, c.name)
+		}
+		e, err = c.insertFirst(ch)
+		if !apierrors.IsAlreadyExists(err) {
+			return e, true, err
+		}
+	}
+	return e, false, err
+}
+
+func (c *call) insertFirst(ch change) (*cache.Entry, error) {
+	if err := c.mayCreate(); err != nil {
+		return nil, err
+	}
+	obj, err := ch.first()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.inNamespace(obj); err != nil {
+		return nil, err
+	}
+	return c.insert(obj, ch.create, ch.dryRun)
+}
+
+// gone is the conflict of a change that names the identity of an object that isn't there any more.
+func (c *call) gone(uid types.UID) error {
+	return apierrors.NewConflict(c.resource, c.name, fmt.Errorf(
+		"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: ",
+		c.key(), uid))
+}
+
+// mayCreate asks whether the user may create, as a change of something that doesn't exist does.
+func (c *call) mayCreate() error {
+	if c.api.config.Authorizer == nil {
+		return nil
+	}
+	a := authorizer.AttributesRecord{
+		User: c.user(), Verb: "create", Namespace: c.info.Namespace, APIGroup: c.info.APIGroup, APIVersion: c.info.APIVersion,
+		Resource: c.info.Resource, Subresource: c.info.Subresource, Name: c.info.Name, ResourceRequest: true, Path: c.info.Path,
+	}
+	decision, reason, err := c.api.config.Authorizer.Authorize(c.ctx, a)
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
+		return apierrors.NewInternalError(err)
+	}
+	return answer.Forbidden(a, reason)
+}
+
+// errRemove says that a change leaves an object behind that only waited for it to go.
+var errRemove = errors.New("the object is to be removed")
+
+// replace changes an object that exists.
+func (c *call) replace(ch change) (*cache.Entry, error) {
+	a := attributes{operation: admission.Update, options: ch.options, dryRun: isDryRun(ch.dryRun)}
+	done := func(bool) {}
+	var removed kinds.Object
+	var removedAt int64
+	mutate := func(current *cache.Entry) (kinds.Object, error) {
+		done(false)
+		done = func(bool) {}
+		obj, err := c.changed(ch, a, current)
+		if err != nil {
+			return nil, err
+		}
+		if c.finished(obj, current.Object) {
+			removed, removedAt = obj, current.Revision
+			return nil, errRemove
+		}
+		done, err = c.allocate(obj, current.Object, a.dryRun)
+		return obj, err
+	}
+	if a.dryRun {
+		defer func() { done(false) }()
+		current, err := c.cache.Get(c.ctx, c.key(), "")
+		if err != nil {
+			return nil, err
+		}
+		obj, err := mutate(current)
+		if errors.Is(err, errRemove) {
+			return unstored(removed), nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		return unstored(obj), nil
+	}
+	e, err := c.cache.Update(c.ctx, c.key(), c.kind.TTL, mutate)
+	done(err == nil)
+	if errors.Is(err, errRemove) {
+		return c.removeChanged(ch, removed, removedAt)
+	}
+	return e, err
+}
+
+// changed is the object that a change makes of the current one, ready to be stored.
+func (c *call) changed(ch change, a attributes, current *cache.Entry) (kinds.Object, error) {
+	old := current.Object
+	if ch.uid != "" && ch.uid != old.GetUID() {
+		return nil, apierrors.NewConflict(c.resource, c.name, fmt.Errorf(
+			"Precondition failed: UID in precondition: %s, UID in object meta: %s", ch.uid, old.GetUID()))
+	}
+	obj, err := ch.next(current)
+	if err != nil {
+		return nil, err
+	}
+	dropDuplicateOwners(c, obj)
+	if err := c.mutateChange(a, obj, old); err != nil {
+		return nil, err
+	}
+	keepTimes(obj, old)
+	if err := c.settleVersion(obj, old); err != nil {
+		return nil, err
+	}
+	if err := c.prepareUpdate(obj, old); err != nil {
+		return nil, err
+	}
+	return obj, c.validateChange(a, obj, old)
+}
+
+// finished tells whether obj was only waiting for this change to be removed.
+func (c *call) finished(obj, old kinds.Object) bool {
+	if old.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 || c.held(obj) {
+		return false
+	}
+	if grace := old.GetDeletionGracePeriodSeconds(); grace != nil && *grace > 0 {
+		return false
+	}
+	return len(old.GetFinalizers()) > 0 || c.held(old)
+}
+
+func (c *call) held(obj kinds.Object) bool {
+	return c.kind.Strategy.Held != nil && c.kind.Strategy.Held(obj)
+}
+
+var errMoved = errors.New("the object changed meanwhile")
+
+// removeChanged removes the object at the revision that the change saw; what is answered is what the change made of it.
+func (c *call) removeChanged(ch change, obj kinds.Object, revision int64) (*cache.Entry, error) {
+	_, err := c.cache.Delete(c.ctx, c.key(), func(current *cache.Entry) error {
+		if current.Revision != revision {
+			return errMoved
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errMoved):
+		return c.replace(ch)
+	case err != nil:
+		return nil, err
+	}
+	c.release(obj)
+	return unstored(obj), nil
+}
+
+// release gives back what a removed object had allocated.
+func (c *call) release(obj kinds.Object) {
+	if c.kind.Strategy.Allocate == nil {
+		return
+	}
+	if done, err := c.kind.Strategy.Allocate(c.ctx, nil, obj, false); err == nil && done != nil {
+		done(true)
+	}
+}
+
+// mutateChange and validateChange show a scale, not its parent, to admission if that is what was written.
+func (c *call) mutateChange(a attributes, obj, old kinds.Object) error {
+	if c.sub != nil && c.sub.Scale != nil {
+		return nil // its admission is part of next
+	}
+	return c.mutate(a, obj, old)
+}
+
+func (c *call) validateChange(a attributes, obj, old kinds.Object) error {
+	if c.sub != nil && c.sub.Scale != nil {
+		return c.validate(c.ctx, a, c.scaleOf(obj), c.scaleOf(old))
+	}
+	return c.validate(c.ctx, a, obj, old)
+}
+
+// background is a context for work that must be finished though the client may be gone.
+func background(ctx context.Context) context.Context {
+	out := context.WithoutCancel(ctx)
+	if u, ok := request.UserFrom(ctx); ok {
+		out = request.WithUser(out, u)
+	}
+	return out
+}

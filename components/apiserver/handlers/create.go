@@ -1,0 +1,151 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+
+	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// create stores a new object, or, for virtual kinds, answers it.
+func (c *call) create() error {
+	if err := c.allowed(); err != nil {
+		return err
+	}
+	o, err := c.createOptions()
+	if err != nil {
+		return err
+	}
+	obj, err := c.decodeObject(o.FieldValidation)
+	if err != nil {
+		return err
+	}
+	if err := c.inNamespace(obj); err != nil {
+		return err
+	}
+	if c.kind.Answer != nil {
+		return c.answered(obj, o)
+	}
+	dropDuplicateOwners(c, obj)
+	obj = c.track(nil, obj, o.FieldManager)
+	e, err := c.insert(obj, o, o.DryRun)
+	if err != nil {
+		return err
+	}
+	return c.stored(http.StatusCreated, e)
+}
+
+// maxNames bounds how often a generated name that is taken is replaced by another.
+const maxNames = 8
+
+// insert takes a new hub object through admission and strategy into the store.
+func (c *call) insert(obj kinds.Object, options *metav1.CreateOptions, dryRun []string) (*cache.Entry, error) {
+	a := attributes{operation: admission.Create, options: options, dryRun: isDryRun(dryRun)}
+	if err := c.mutate(a, obj, nil); err != nil {
+		return nil, err
+	}
+	generated := obj.GetGenerateName() != "" && obj.GetName() == ""
+	for attempt := 1; ; attempt++ {
+		next := obj
+		if generated && attempt < maxNames {
+			next = copyOf(obj) // what follows changes it, and may have to be done again
+		}
+		e, err := c.insertOnce(next, a)
+		if err == nil || !generated || !apierrors.IsAlreadyExists(err) {
+			return e, err
+		}
+		if attempt == maxNames {
+			return nil, apierrors.NewGenerateNameConflict(c.resource, next.GetName(), 1)
+		}
+	}
+}
+
+func (c *call) insertOnce(obj kinds.Object, a attributes) (*cache.Entry, error) {
+	c.birth(obj)
+	if err := c.prepareCreate(obj); err != nil {
+		return nil, err
+	}
+	if err := c.validate(c.ctx, a, obj, nil); err != nil {
+		return nil, err
+	}
+	done, err := c.allocate(obj, nil, a.dryRun)
+	if err != nil {
+		return nil, err
+	}
+	key := c.cache.Key(c.namespace, obj.GetName())
+	if a.dryRun {
+		defer done(false)
+		if e, err := c.cache.Get(c.ctx, key, ""); err == nil {
+			return nil, c.exists(e)
+		} else if !apierrors.IsNotFound(err) {
+			return nil, err
+		}
+		return unstored(obj), nil
+	}
+	name := obj.GetName()
+	e, err := c.cache.Create(c.ctx, key, obj, c.ttl(obj))
+	done(err == nil)
+	if apierrors.IsAlreadyExists(err) {
+		if current, ok := c.cache.Peek(key); ok {
+			return nil, c.exists(current)
+		}
+		return nil, apierrors.NewAlreadyExists(c.resource, name)
+	}
+	return e, err
+}
+
+// exists is the answer to a create that meets an object of that name.
+func (c *call) exists(current *cache.Entry) error {
+	err := apierrors.NewAlreadyExists(c.resource, current.Object.GetName())
+	if current.Object.GetDeletionTimestamp() != nil {
+		err.ErrStatus.Message = fmt.Sprintf("object is being deleted: %s", err.ErrStatus.Message)
+	}
+	return err
+}
+
+func (c *call) ttl(obj kinds.Object) cache.TTL {
+	if c.kind.TTL == nil {
+		return 0
+	}
+	return c.kind.TTL(obj)
+}
+
+// allocate takes what the object needs to be unique; done is never nil.
+func (c *call) allocate(obj, old kinds.Object, dryRun bool) (done func(stored bool), err error) {
+	if c.kind.Strategy.Allocate == nil {
+		return func(bool) {}, nil
+	}
+	done, err = c.kind.Strategy.Allocate(c.ctx, obj, old, dryRun)
+	if done == nil {
+		done = func(bool) {}
+	}
+	return done, err
+}
+
+// dropDuplicateOwners keeps the first of owner references that are the same, and says so.
+func dropDuplicateOwners(c *call, obj metav1.Object) {
+	refs := obj.GetOwnerReferences()
+	if len(refs) < 2 {
+		return
+	}
+	type key struct{ apiVersion, kind, name, uid string }
+	seen := make(map[key]bool, len(refs))
+	var out []metav1.OwnerReference
+	for _, ref := range refs {
+		k := key{ref.APIVersion, ref.Kind, ref.Name, string(ref.UID)}
+		if seen[k] {
+			c.warn([]string{fmt.Sprintf(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %s", ref.UID)})
+			continue
+		}
+		seen[k] = true
+		out = append(out, ref)
+	}
+	if len(out) < len(refs) {
+		obj.SetOwnerReferences(out)
+	}
+}

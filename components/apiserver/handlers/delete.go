@@ -1,0 +1,338 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+
+	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// delete removes an object, or begins to.
+func (c *call) delete() error {
+	if err := c.allowed(); err != nil {
+		return err
+	}
+	o, err := c.deleteOptions()
+	if err != nil {
+		return err
+	}
+	e, removed, err := c.remove(o)
+	if err != nil {
+		return err
+	}
+	if removed && !c.kind.Strategy.ReturnDeleted {
+		return c.success(http.StatusOK, &metav1.StatusDetails{
+			Name: e.Object.GetName(), Group: c.resource.Group, Kind: c.resource.Resource, UID: e.Object.GetUID(),
+		})
+	}
+	code := http.StatusOK
+	if !removed && o.OrphanDependents != nil && !*o.OrphanDependents {
+		code = http.StatusAccepted
+	}
+	return c.entry(code, e)
+}
+
+// deleteOptions come in the body, or else in the query.
+func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
+	body, err := readBody(c.r)
+	if err != nil {
+		return nil, err
+	}
+	o := &metav1.DeleteOptions{}
+	if len(body) == 0 {
+		o, err = readQuery(c, func(q *url.Values, o *metav1.DeleteOptions) error {
+			return metav1.Convert_url_Values_To_v1_DeleteOptions(q, o, nil)
+		})
+	} else {
+		err = c.decodeDeleteOptions(body, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.TypeMeta = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "DeleteOptions"}
+	return o, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(o))
+}
+
+// decodeDeleteOptions takes them in any of the group versions in which clients know them.
+func (c *call) decodeDeleteOptions(body []byte, o *metav1.DeleteOptions) error {
+	media, err := negotiate.Body(c.r, negotiate.All...)
+	if err != nil {
+		return err
+	}
+	want := schema.GroupVersionKind{Version: "v1", Kind: "DeleteOptions"}
+	got, gvk, err := c.api.config.Codec.Decode(body, media, &want, o, false)
+	if err != nil {
+		return unreadable(err, gvk, want, body)
+	}
+	if got != o {
+		other, ok := got.(*metav1.DeleteOptions)
+		if !ok {
+			return apierrors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
+		}
+		*o = *other
+	}
+	return nil
+}
+
+// Outcomes of looking at an object that is to be deleted, besides a change that has to be written first.
+var (
+	errDeleteNow = errors.New("delete at once")
+	errPending   = errors.New("deletion has begun already")
+)
+
+// remove deletes the object, and reports whether it is gone; else it waits for a grace period or for finalizers.
+func (c *call) remove(options *metav1.DeleteOptions) (*cache.Entry, bool, error) {
+	a := attributes{operation: admission.Delete, options: options, dryRun: isDryRun(options.DryRun)}
+	if err := c.mutate(a, nil, nil); err != nil {
+		return nil, false, err
+	}
+	admitted := map[string]bool{} // by resource version: each state of the object is shown once
+	check := func(current *cache.Entry) error {
+		if err := c.preconditions(options, current.Object); err != nil {
+			return err
+		}
+		if version := current.Object.GetResourceVersion(); !admitted[version] {
+			if err := c.validate(c.ctx, a, nil, current.Object); err != nil {
+				return err
+			}
+			admitted[version] = true
+		}
+		return nil
+	}
+	if a.dryRun {
+		return c.removeDry(options, check)
+	}
+	e, err := c.beginRemoval(options, check)
+	switch {
+	case errors.Is(err, errPending):
+		return e, false, nil
+	case errors.Is(err, errDeleteNow):
+	case err != nil:
+		return nil, false, err
+	case !c.removable(e.Object):
+		return e, false, nil
+	}
+	return c.finishRemoval(e, options, check)
+}
+
+// beginRemoval writes the mark of deletion and the finalizers that the propagation policy asks for, if any is needed.
+// With errDeleteNow and errPending it returns the entry that was seen.
+func (c *call) beginRemoval(options *metav1.DeleteOptions, check func(*cache.Entry) error) (*cache.Entry, error) {
+	var seen *cache.Entry
+	e, err := c.cache.Update(c.ctx, c.key(), c.kind.TTL, func(current *cache.Entry) (kinds.Object, error) {
+		seen = current
+		if err := check(current); err != nil {
+			return nil, err
+		}
+		o := *options // the strategy fills in the grace period, anew for each state of the object
+		return c.marked(current.Object, &o)
+	})
+	if errors.Is(err, errPending) || errors.Is(err, errDeleteNow) {
+		return seen, err
+	}
+	return e, err
+}
+
+// marked is obj with its deletion begun; errDeleteNow if it needs no such mark.
+func (c *call) marked(old kinds.Object, options *metav1.DeleteOptions) (kinds.Object, error) {
+	obj := copyOf(old)
+	graceful, err := c.grace(obj, options)
+	if err != nil {
+		return nil, err
+	}
+	finalizers, changed := c.collectorFinalizers(obj.GetFinalizers(), options)
+	if changed {
+		obj.SetFinalizers(finalizers)
+	}
+	if graceful {
+		if c.kind.Strategy.Terminate != nil {
+			c.kind.Strategy.Terminate(obj)
+		}
+		return obj, nil
+	}
+	if len(finalizers) == 0 && !c.held(obj) {
+		return nil, errDeleteNow
+	}
+	c.mark(obj)
+	return obj, nil
+}
+
+// grace begins or shortens a graceful deletion, and reports whether it did.
+func (c *call) grace(obj kinds.Object, options *metav1.DeleteOptions) (bool, error) {
+	if seconds := options.GracePeriodSeconds; seconds != nil && *seconds < 0 {
+		options.GracePeriodSeconds = new(int64(1))
+	}
+	strategy := c.kind.Strategy.Grace
+	if strategy == nil {
+		return false, nil
+	}
+	if obj.GetDeletionTimestamp() != nil {
+		return c.shortenGrace(obj, options)
+	}
+	if !strategy(c.ctx, obj, options) {
+		return false, nil
+	}
+	if options.GracePeriodSeconds == nil {
+		return false, apierrors.NewInternalError(errors.New("options.GracePeriodSeconds should not be nil"))
+	}
+	at := metav1.NewTime(c.now().Add(time.Duration(*options.GracePeriodSeconds) * time.Second))
+	obj.SetDeletionTimestamp(&at)
+	obj.SetDeletionGracePeriodSeconds(options.GracePeriodSeconds)
+	if obj.GetGeneration() > 0 {
+		obj.SetGeneration(obj.GetGeneration() + 1)
+	}
+	return true, nil
+}
+
+// shortenGrace moves the end of a deletion that has begun; it never moves it away.
+func (c *call) shortenGrace(obj kinds.Object, options *metav1.DeleteOptions) (bool, error) {
+	has := obj.GetDeletionGracePeriodSeconds()
+	if has == nil || *has == 0 {
+		return false, nil // a removal that was cut short
+	}
+	if options.GracePeriodSeconds == nil || *options.GracePeriodSeconds >= *has {
+		return false, errPending
+	}
+	period := *options.GracePeriodSeconds
+	at := metav1.NewTime(obj.GetDeletionTimestamp().Add(time.Duration(period-*has) * time.Second))
+	if now := c.now(); at.Before(&now) {
+		at = now
+		if period != 0 {
+			period = 1 // who waits for the object must still see it end
+		}
+	}
+	obj.SetDeletionTimestamp(&at)
+	obj.SetDeletionGracePeriodSeconds(&period)
+	return true, nil
+}
+
+// mark makes obj one that waits for its finalizers and for nothing else.
+func (c *call) mark(obj kinds.Object) {
+	now := c.now()
+	first := obj.GetDeletionTimestamp() == nil
+	if first || obj.GetDeletionTimestamp().After(now.Time) {
+		obj.SetDeletionTimestamp(&now)
+	}
+	if first && obj.GetGeneration() > 0 {
+		obj.SetGeneration(obj.GetGeneration() + 1)
+	}
+	// Namespaces, held by their own finalizers, never had a grace period on them.
+	if !c.held(obj) {
+		obj.SetDeletionGracePeriodSeconds(new(int64(0)))
+	}
+	if first && c.kind.Strategy.Terminate != nil {
+		c.kind.Strategy.Terminate(obj)
+	}
+}
+
+// removable tells whether an object whose deletion has begun can go.
+func (c *call) removable(obj kinds.Object) bool {
+	grace := obj.GetDeletionGracePeriodSeconds()
+	return len(obj.GetFinalizers()) == 0 && !c.held(obj) && (grace == nil || *grace == 0)
+}
+
+// finishRemoval takes the object out of the store.
+func (c *call) finishRemoval(seen *cache.Entry, options *metav1.DeleteOptions, check func(*cache.Entry) error) (*cache.Entry, bool, error) {
+	e, err := c.cache.Delete(c.ctx, c.key(), func(current *cache.Entry) error {
+		if current.Revision == seen.Revision {
+			return nil // checked before, and the mark of deletion may have changed its resource version
+		}
+		if err := check(current); err != nil {
+			return err
+		}
+		if len(current.Object.GetFinalizers()) > 0 || c.held(current.Object) {
+			return errMoved
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errMoved):
+		return c.remove(options)
+	case apierrors.IsNotFound(err) && seen.Object.GetDeletionTimestamp() != nil:
+		return seen, true, nil // another deletion was faster
+	case err != nil:
+		return nil, false, err
+	}
+	c.release(e.Object)
+	return e, true, nil
+}
+
+// removeDry tells what remove would do.
+func (c *call) removeDry(options *metav1.DeleteOptions, check func(*cache.Entry) error) (*cache.Entry, bool, error) {
+	current, err := c.cache.Get(c.ctx, c.key(), "")
+	if err != nil {
+		return nil, false, err
+	}
+	if err := check(current); err != nil {
+		return nil, false, err
+	}
+	obj, err := c.marked(current.Object, options)
+	switch {
+	case errors.Is(err, errPending):
+		return current, false, nil
+	case errors.Is(err, errDeleteNow):
+		return current, true, nil
+	case err != nil:
+		return nil, false, err
+	}
+	return unstored(obj), c.removable(obj), nil
+}
+
+func (c *call) preconditions(options *metav1.DeleteOptions, obj kinds.Object) error {
+	p := options.Preconditions
+	if p == nil {
+		return nil
+	}
+	as := schema.GroupResource{Group: c.resource.Group, Resource: c.kind.Name}
+	if p.UID != nil && *p.UID != obj.GetUID() {
+		return apierrors.NewConflict(as, obj.GetName(), fmt.Errorf(
+			"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated",
+			*p.UID, obj.GetUID()))
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
+		return apierrors.NewConflict(as, obj.GetName(), fmt.Errorf(
+			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified",
+			*p.ResourceVersion, obj.GetResourceVersion()))
+	}
+	return nil
+}
+
+// collectorFinalizers are the finalizers as the propagation policy wants them
+// (https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion).
+func (c *call) collectorFinalizers(has []string, options *metav1.DeleteOptions) (finalizers []string, changed bool) {
+	orphan := slices.Contains(has, metav1.FinalizerOrphanDependents)
+	foreground := slices.Contains(has, metav1.FinalizerDeleteDependents)
+	switch {
+	case options.OrphanDependents != nil:
+		orphan, foreground = *options.OrphanDependents, false
+	case options.PropagationPolicy != nil:
+		orphan = *options.PropagationPolicy == metav1.DeletePropagationOrphan
+		foreground = *options.PropagationPolicy == metav1.DeletePropagationForeground
+	case !orphan && !foreground:
+		orphan = c.kind.Strategy.OrphanByDefault
+	}
+	for _, f := range has {
+		if f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
+			finalizers = append(finalizers, f)
+		}
+	}
+	if orphan {
+		finalizers = append(finalizers, metav1.FinalizerOrphanDependents)
+	}
+	if foreground {
+		finalizers = append(finalizers, metav1.FinalizerDeleteDependents)
+	}
+	return finalizers, !slices.Equal(finalizers, has)
+}

@@ -1,0 +1,117 @@
+package handlers
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+type doorKey struct {
+	schema.GroupVersion
+	resource, subresource string
+}
+
+// door is one way to an object: a resource or one of its subresources, in one served version.
+type door struct {
+	kind     *kinds.Kind
+	cache    *cache.Cache
+	version  *kinds.Version
+	sub      *kinds.Subresource // nil for the object itself
+	strategy *kinds.Strategy    // that writes through this door follow
+	verbs    []string
+	// gvk is the kind of the bodies that come and go here, gvr the parent resource as it was asked for, resource the
+	// name under which errors speak of it.
+	gvk      schema.GroupVersionKind
+	gvr      schema.GroupVersionResource
+	resource schema.GroupResource
+	post     Post
+	connect  Connect
+	// fields tracks who manages which fields through this door; it is made on first use.
+	fields func() (*managedfields.FieldManager, error)
+}
+
+func (a *API) open(r Resource, v *kinds.Version) {
+	a.served[v.GroupVersion] = true
+	main := &door{
+		kind: r.Kind, cache: r.Cache, version: v, strategy: &r.Kind.Strategy, verbs: r.Kind.Verbs,
+		gvk: v.WithKind(r.Kind.Name), gvr: v.WithResource(r.Kind.Resource),
+		resource: schema.GroupResource{Group: v.Group, Resource: r.Kind.Resource},
+	}
+	if main.verbs == nil {
+		main.verbs = kinds.AllVerbs()
+	}
+	main.fields = sync.OnceValues(func() (*managedfields.FieldManager, error) { return a.tracker.manager(main) })
+	a.doors[doorKey{v.GroupVersion, r.Kind.Resource, ""}] = main
+	for i := range r.Kind.Subresources {
+		sub := &r.Kind.Subresources[i]
+		d := *main
+		d.sub, d.verbs = sub, sub.Verbs
+		if sub.Strategy != nil {
+			d.strategy = sub.Strategy
+		}
+		if !sub.Body.Empty() {
+			d.gvk = sub.Body
+		}
+		full := r.Kind.Resource + "/" + sub.Name
+		d.post, d.connect = a.config.Posts[full], a.config.Connects[full]
+		d.fields = sync.OnceValues(func() (*managedfields.FieldManager, error) { return a.tracker.manager(&d) })
+		a.doors[doorKey{v.GroupVersion, r.Kind.Resource, sub.Name}] = &d
+	}
+}
+
+// fits tells whether the path is one of this resource: with a namespace if it has one, without if it hasn't.
+func (d *door) fits(info *request.RequestInfo) bool {
+	if d.sub != nil && info.Name == "" {
+		return false
+	}
+	if d.connect == nil && len(info.Parts) > 3 {
+		return false
+	}
+	if d.kind.Namespaced {
+		return info.Namespace != "" || info.Name == "" || slices.Contains([]string{"list", "watch"}, info.Verb)
+	}
+	return info.Namespace == "" || d.kind.Resource == "namespaces"
+}
+
+// allowed tells whether the verb is served at the path: no verb but list and watch reaches over namespaces.
+func (c *call) allowed() error {
+	if c.kind.Namespaced && c.namespace == "" && c.info.Verb != "list" && c.info.Verb != "watch" {
+		return generic(http.StatusMethodNotAllowed)
+	}
+	if c.info.Verb == "create" && c.name != "" && c.sub == nil {
+		return generic(http.StatusMethodNotAllowed)
+	}
+	return nil
+}
+
+// format is how entries are encoded for this door.
+func (d *door) format(media serial.MediaType, shape cache.Shape) *cache.Format {
+	return d.cache.Format(d.version.GroupVersion, media, shape)
+}
+
+// toHub makes a hub object of one of this version.
+func (d *door) toHub(obj kinds.Object) (kinds.Object, error) {
+	if d.version.ToHub == nil {
+		return obj, nil
+	}
+	return d.version.ToHub(obj)
+}
+
+// fromHub makes an object of this version; it may be hub itself.
+func (d *door) fromHub(hub kinds.Object) (kinds.Object, error) {
+	if d.version.FromHub == nil {
+		return hub, nil
+	}
+	return d.version.FromHub(hub)
+}
+
+// copyOf is a hub object that may be changed.
+func copyOf(obj kinds.Object) kinds.Object { return obj.DeepCopyObject().(kinds.Object) }

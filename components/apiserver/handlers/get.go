@@ -1,0 +1,36 @@
+package handlers
+
+import (
+	"net/http"
+	"net/url"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quintet.dev/quintet/components/apiserver/cache"
+)
+
+// get answers with one object, or with a view of it.
+func (c *call) get() error {
+	if err := c.allowed(); err != nil {
+		return err
+	}
+	o, err := readQuery(c, func(q *url.Values, o *metav1.GetOptions) error {
+		return metav1.Convert_url_Values_To_v1_GetOptions(q, o, nil)
+	})
+	if err != nil {
+		return err
+	}
+	e, err := c.cache.Get(c.ctx, c.key(), o.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	return c.stored(http.StatusOK, e)
+}
+
+// stored answers with what this door shows of a stored object.
+func (c *call) stored(code int, e *cache.Entry) error {
+	if c.sub != nil && c.sub.Scale != nil {
+		return c.plain(code, c.scaleOf(e.Object), c.gvk)
+	}
+	return c.entry(code, e)
+}

@@ -1,0 +1,225 @@
+package handlers
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+// Local is access to stored objects for the server's own parts, past the request chain: no authorization, no admission.
+// It implements objects.Store.
+type Local struct {
+	api   *API
+	doors map[schema.GroupResource]*door
+}
+
+var _ objects.Store = (*Local)(nil)
+
+// Local returns in-process access to the API's objects.
+func (a *API) Local() *Local {
+	l := &Local{api: a, doors: map[schema.GroupResource]*door{}}
+	for key, d := range a.doors {
+		if key.subresource == "" && d.cache != nil && key.GroupVersion == d.kind.Hub {
+			l.doors[d.resource] = d
+		}
+	}
+	return l
+}
+
+func (l *Local) door(resource schema.GroupResource, name string) (*door, error) {
+	if d := l.doors[resource]; d != nil {
+		return d, nil
+	}
+	return nil, apierrors.NewNotFound(resource, name)
+}
+
+// Get implements objects.Reader.
+func (l *Local) Get(_ context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+	d, err := l.door(resource, name)
+	if err != nil {
+		return nil, err
+	}
+	if e, ok := d.cache.Peek(d.cache.Key(namespace, name)); ok {
+		return e.Object, nil
+	}
+	return nil, apierrors.NewNotFound(resource, name)
+}
+
+// Live implements objects.Reader.
+func (l *Local) Live(ctx context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+	d, err := l.door(resource, name)
+	if err != nil {
+		return nil, err
+	}
+	e, err := d.cache.Get(ctx, d.cache.Key(namespace, name), "")
+	if err != nil {
+		return nil, err
+	}
+	return e.Object, nil
+}
+
+// List implements objects.Reader.
+func (l *Local) List(_ context.Context, resource schema.GroupResource, namespace string) ([]kinds.Object, error) {
+	d, err := l.door(resource, "")
+	if err != nil {
+		return nil, err
+	}
+	var out []kinds.Object
+	d.cache.PeekList(namespace, func(e *cache.Entry) bool {
+		out = append(out, e.Object)
+		return true
+	})
+	return out, nil
+}
+
+// Create implements objects.Writer.
+func (l *Local) Create(ctx context.Context, resource schema.GroupResource, obj kinds.Object) (kinds.Object, error) {
+	d, err := l.door(resource, obj.GetName())
+	if err != nil {
+		return nil, err
+	}
+	c := &call{door: d, api: l.api, ctx: ctx, namespace: obj.GetNamespace(), name: obj.GetName()}
+	obj = copyOf(obj)
+	if d.version.Default != nil {
+		d.version.Default(obj)
+	}
+	e, err := c.insertOnce(obj, attributes{})
+	if err != nil {
+		return nil, err
+	}
+	return e.Object, nil
+}
+
+// Update implements objects.Writer.
+func (l *Local) Update(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
+	d, err := l.door(resource, name)
+	if err != nil {
+		return nil, err
+	}
+	c := &call{door: d, api: l.api, ctx: ctx, namespace: namespace, name: name}
+	e, err := d.cache.Update(ctx, c.key(), d.kind.TTL, func(current *cache.Entry) (kinds.Object, error) {
+		obj, err := mutate(copyOf(current.Object))
+		if err != nil {
+			return nil, err
+		}
+		obj.SetResourceVersion(current.Object.GetResourceVersion())
+		return obj, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return e.Object, nil
+}
+
+// Delete implements objects.Writer.
+func (l *Local) Delete(ctx context.Context, resource schema.GroupResource, namespace, name string, uid types.UID) error {
+	d, err := l.door(resource, name)
+	if err != nil {
+		return err
+	}
+	c := &call{door: d, api: l.api, ctx: ctx, namespace: namespace, name: name}
+	options := &metav1.DeleteOptions{}
+	if uid != "" {
+		options.Preconditions = metav1.NewUIDPreconditions(string(uid))
+	}
+	_, _, err = c.remove(options)
+	return err
+}
+
+// Feed implements objects.Feeder. It watches from the start, and tells the differences after a watch that fell behind.
+func (l *Local) Feed(ctx context.Context, resource schema.GroupResource, changed func(old, new kinds.Object), synced func()) error {
+	d, err := l.door(resource, "")
+	if err != nil {
+		return err
+	}
+	f := feed{cache: d.cache, changed: changed, known: map[string]kinds.Object{}}
+	for first := true; ctx.Err() == nil; first = false {
+		revision, err := f.list(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				break
+			}
+			return fmt.Errorf("following %s: %w", resource, err)
+		}
+		if first {
+			synced()
+		}
+		if err := f.follow(ctx, revision); err != nil && ctx.Err() == nil && !apierrors.IsResourceExpired(err) {
+			return fmt.Errorf("following %s: %w", resource, err)
+		}
+	}
+	return nil
+}
+
+// feed is one Feed under way; known is what it has told.
+type feed struct {
+	cache   *cache.Cache
+	changed func(old, new kinds.Object)
+	known   map[string]kinds.Object
+}
+
+// list tells what differs from what is known.
+func (f *feed) list(ctx context.Context) (string, error) {
+	l, err := f.cache.List(ctx, cache.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return "", err
+	}
+	seen := make(map[string]bool, len(l.Entries))
+	for _, e := range l.Entries {
+		seen[e.Key] = true
+		f.put(e)
+	}
+	for key := range f.known {
+		if !seen[key] {
+			f.drop(key)
+		}
+	}
+	return l.Meta().ResourceVersion, nil
+}
+
+func (f *feed) put(e *cache.Entry) {
+	old := f.known[e.Key]
+	if old != nil && old.GetResourceVersion() == e.Object.GetResourceVersion() {
+		return
+	}
+	f.known[e.Key] = e.Object
+	f.changed(old, e.Object)
+}
+
+func (f *feed) drop(key string) {
+	if old := f.known[key]; old != nil {
+		delete(f.known, key)
+		f.changed(old, nil)
+	}
+}
+
+func (f *feed) follow(ctx context.Context, revision string) error {
+	w, err := f.cache.Watch(ctx, cache.WatchOptions{ResourceVersion: revision})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for {
+		batch, err := w.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for _, event := range batch {
+			switch event.Type {
+			case cache.Added, cache.Modified:
+				f.put(event.Entry)
+			case cache.Deleted:
+				f.drop(event.Entry.Key)
+			}
+		}
+	}
+}
+

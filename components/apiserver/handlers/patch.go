@@ -1,0 +1,236 @@
+package handlers
+
+import (
+	"fmt"
+	"mime"
+	"net/http"
+	"net/url"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
+
+	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// patchTypes are what a PATCH may be, in the words of the answer to another one.
+const patchTypes = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"
+
+// maxOperations bounds a JSON patch.
+const maxOperations = 10000
+
+// patch changes an object by one of the four kinds of patches
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply).
+func (c *call) patch() error {
+	if err := c.allowed(); err != nil {
+		return err
+	}
+	media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err != nil {
+		return negotiate.Unsupported(patchTypes)
+	}
+	kind := types.PatchType(media)
+	switch kind {
+	case types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType:
+	default:
+		return negotiate.Unsupported(patchTypes)
+	}
+	o, err := c.patchOptions(kind)
+	if err != nil {
+		return err
+	}
+	body, err := readBody(c.r)
+	if err != nil {
+		return err
+	}
+	p := patcher{call: c, kind: kind, body: body, options: o}
+	switch {
+	case c.sub != nil && c.sub.Scale != nil:
+		return p.patchScale()
+	case kind == types.ApplyYAMLPatchType:
+		return p.applyObject()
+	}
+	e, _, err := c.run(change{next: p.next, options: o, dryRun: o.DryRun})
+	if err != nil {
+		return err
+	}
+	return c.stored(http.StatusOK, e)
+}
+
+func (c *call) patchOptions(kind types.PatchType) (*metav1.PatchOptions, error) {
+	o, err := readQuery(c, func(q *url.Values, o *metav1.PatchOptions) error {
+		return metav1.Convert_url_Values_To_v1_PatchOptions(q, o, nil)
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.TypeMeta = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PatchOptions"}
+	return o, invalidOptions("PatchOptions", validation.ValidatePatchOptions(o, kind))
+}
+
+// patcher is one PATCH request.
+type patcher struct {
+	*call
+	kind    types.PatchType
+	body    []byte
+	options *metav1.PatchOptions
+}
+
+// next patches the current object, in the version of the request.
+func (p *patcher) next(current *cache.Entry) (kinds.Object, error) {
+	into := p.version.New()
+	var err error
+	if p.kind == types.StrategicMergePatchType {
+		var shown kinds.Object
+		if shown, err = p.fromHub(current.Object); err == nil {
+			err = p.strategic(serial.WithKind(shown, p.gvk), into)
+		}
+	} else {
+		var body []byte
+		if body, err = current.Encoded(p.format(serial.JSON, cache.Whole)); err == nil {
+			err = p.textual(body, into, p.gvk)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.version.Default != nil {
+		p.version.Default(into)
+	}
+	hub, err := p.toHub(into)
+	if err != nil {
+		return nil, err
+	}
+	return p.track(current.Object, hub, p.options.FieldManager), nil
+}
+
+// textual patches JSON by a JSON patch or a merge patch, and reads the outcome.
+func (p *patcher) textual(current []byte, into runtime.Object, gvk schema.GroupVersionKind) error {
+	patched, problems, err := p.patchText(current)
+	if err != nil {
+		return err
+	}
+	strict := p.options.FieldValidation != metav1.FieldValidationIgnore
+	got, gotKind, err := p.api.config.Codec.Decode(patched, serial.JSON, &gvk, into, strict)
+	switch {
+	case err != nil && (got == nil || !runtime.IsStrictDecodingError(err)):
+		return invalidPatch(string(patched), err.Error())
+	case got != into || *gotKind != gvk:
+		return invalidPatch(string(patched), fmt.Sprintf("the patch makes %s of %s", gotKind, gvk))
+	}
+	if s, ok := runtime.AsStrictDecodingError(err); ok {
+		problems = append(problems, s.Errors()...)
+	}
+	return p.complain(problems, string(patched))
+}
+
+// complain treats what strictness found as the client asked for.
+func (p *patcher) complain(problems []error, patched string) error {
+	if len(problems) == 0 {
+		return nil
+	}
+	err := runtime.NewStrictDecodingError(problems)
+	if p.options.FieldValidation == metav1.FieldValidationStrict {
+		return invalidPatch(patched, err.Error())
+	}
+	p.warnStrict(err)
+	return nil
+}
+
+func invalidPatch(value any, detail string) error {
+	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), value, detail)})
+}
+
+// operation is for strict decoding only: jsonpatch reads on its own.
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	From  string `json:"from"`
+	Value any    `json:"value"`
+}
+
+func (p *patcher) patchText(current []byte) (patched []byte, problems []error, err error) {
+	if p.options.FieldValidation != metav1.FieldValidationIgnore {
+		var into any = &map[string]any{}
+		if p.kind == types.JSONPatchType {
+			into = &[]operation{}
+		}
+		if problems, err = kjson.UnmarshalStrict(p.body, into); err != nil {
+			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
+		}
+		if p.kind == types.JSONPatchType {
+			for i, problem := range problems {
+				problems[i] = fmt.Errorf("json patch %w", problem)
+			}
+		}
+	}
+	if p.kind == types.MergePatchType {
+		patched, err = jsonpatch.MergePatch(current, p.body)
+		if err != nil {
+			err = apierrors.NewBadRequest(err.Error())
+		}
+		return patched, problems, err
+	}
+	operations, err := jsonpatch.DecodePatch(p.body)
+	if err != nil {
+		return nil, nil, apierrors.NewBadRequest(err.Error())
+	}
+	if len(operations) > maxOperations {
+		return nil, nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf(
+			"The allowed maximum operations in a JSON patch is %d, got %d", maxOperations, len(operations)))
+	}
+	patched, err = operations.Apply(current)
+	if err != nil {
+		return nil, nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	}
+	return patched, problems, nil
+}
+
+// strategic merges by the rules that the fields of the Go type carry.
+func (p *patcher) strategic(current, into runtime.Object) error {
+	var patch map[string]any
+	var problems []error
+	var err error
+	if p.options.FieldValidation == metav1.FieldValidationIgnore {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(p.body, &patch)
+	} else {
+		problems, err = kjson.UnmarshalStrict(p.body, &patch)
+	}
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
+	if err != nil {
+		return err
+	}
+	merged, err := strategicpatch.StrategicMergeMapPatch(content, patch, into)
+	switch {
+	case err == nil:
+	case mergepatch.IsPreconditionFailed(err), err == mergepatch.ErrBadJSONDoc, err == mergepatch.ErrBadPatchFormatForPrimitiveList,
+		err == mergepatch.ErrBadPatchFormatForRetainKeys, err == mergepatch.ErrBadPatchFormatForSetElementOrderList,
+		err == mergepatch.ErrUnsupportedStrategicMergePatchFormat:
+		return apierrors.NewBadRequest(err.Error())
+	case err == mergepatch.ErrNoListOfLists, mergepatch.IsConflict(err):
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	default:
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(merged, into, p.options.FieldValidation != metav1.FieldValidationIgnore)
+	if s, ok := runtime.AsStrictDecodingError(err); ok {
+		problems = append(problems, s.Errors()...)
+	} else if err != nil {
+		return invalidPatch(fmt.Sprintf("%+v", patch), err.Error())
+	}
+	return p.complain(problems, fmt.Sprintf("%+v", patch))
+}

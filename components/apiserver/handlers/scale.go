@@ -1,0 +1,143 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/admission"
+
+	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// scaleOf shows an object as a Scale.
+func (c *call) scaleOf(obj kinds.Object) *autoscalingv1.Scale {
+	out := &autoscalingv1.Scale{TypeMeta: scaleMeta, ObjectMeta: metav1.ObjectMeta{
+		Name: obj.GetName(), Namespace: obj.GetNamespace(), UID: obj.GetUID(),
+		ResourceVersion: obj.GetResourceVersion(), CreationTimestamp: obj.GetCreationTimestamp(),
+	}}
+	out.Spec, out.Status = c.sub.Scale.Get(obj)
+	return out
+}
+
+// scaleFields moves managed fields between an object and its Scale.
+func (c *call) scaleFields(obj kinds.Object) *managedfields.ScaleHandler {
+	return managedfields.NewScaleHandler(obj.GetManagedFields(), c.version.GroupVersion,
+		managedfields.ResourcePathMappings(c.sub.Scale.ReplicasPath))
+}
+
+// updateScale serves PUT.
+func (c *call) updateScale(o *metav1.UpdateOptions) error {
+	wanted := &autoscalingv1.Scale{}
+	if err := c.decodeInto(wanted, c.gvk, o.FieldValidation); err != nil {
+		return err
+	}
+	if err := c.sameName(wanted); err != nil {
+		return err
+	}
+	return c.runScale(o.DryRun, attributes{operation: admission.Update, options: o, dryRun: isDryRun(o.DryRun)},
+		func(live *autoscalingv1.Scale, fields *managedfields.FieldManager) (*autoscalingv1.Scale, error) {
+			return fields.UpdateNoErrors(live, wanted.DeepCopy(), c.managerName(o.FieldManager)).(*autoscalingv1.Scale), nil
+		})
+}
+
+// patchScale serves PATCH, apply included.
+func (p *patcher) patchScale() error {
+	var applied *unstructured.Unstructured
+	if p.kind == types.ApplyYAMLPatchType {
+		var err error
+		if applied, err = p.readApply(); err != nil {
+			return err
+		}
+	}
+	a := attributes{operation: admission.Update, options: p.options, dryRun: isDryRun(p.options.DryRun)}
+	return p.runScale(p.options.DryRun, a, func(live *autoscalingv1.Scale, fields *managedfields.FieldManager) (*autoscalingv1.Scale, error) {
+		manager := p.managerName(p.options.FieldManager)
+		if applied != nil {
+			force := p.options.Force != nil && *p.options.Force
+			out, err := fields.Apply(live, applied.DeepCopy(), manager, force)
+			if err != nil {
+				return nil, err
+			}
+			return out.(*autoscalingv1.Scale), nil
+		}
+		wanted := &autoscalingv1.Scale{}
+		if err := p.patchedScale(live, wanted); err != nil {
+			return nil, err
+		}
+		return fields.UpdateNoErrors(live, wanted, manager).(*autoscalingv1.Scale), nil
+	})
+}
+
+func (p *patcher) patchedScale(live, into *autoscalingv1.Scale) error {
+	if p.kind == types.StrategicMergePatchType {
+		return p.strategic(live, into)
+	}
+	body, err := serial.Body(live, p.gvk, serial.JSON)
+	if err != nil {
+		return err
+	}
+	return p.textual(body, into, p.gvk)
+}
+
+// runScale changes an object through its Scale.
+func (c *call) runScale(dryRun []string, a attributes, next func(live *autoscalingv1.Scale, fields *managedfields.FieldManager) (*autoscalingv1.Scale, error)) error {
+	fields, err := c.fields()
+	if err != nil {
+		return err
+	}
+	e, _, err := c.run(change{options: a.options, dryRun: dryRun, next: func(current *cache.Entry) (kinds.Object, error) {
+		parent := current.Object
+		books := c.scaleFields(parent)
+		live := c.scaleOf(parent)
+		if live.ManagedFields, err = books.ToSubresource(); err != nil {
+			return nil, err
+		}
+		wanted, err := next(live.DeepCopy(), fields)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.mutate(a, wanted, live); err != nil {
+			return nil, err
+		}
+		if err := c.checkScale(wanted, live); err != nil {
+			return nil, err
+		}
+		obj := copyOf(parent)
+		c.sub.Scale.Set(obj, wanted.Spec.Replicas)
+		if wanted.ResourceVersion != "" {
+			obj.SetResourceVersion(wanted.ResourceVersion)
+		}
+		managed, err := books.ToParent(wanted.ManagedFields)
+		if err != nil {
+			return nil, err
+		}
+		obj.SetManagedFields(managed)
+		return obj, nil
+	}})
+	if err != nil {
+		return err
+	}
+	return c.stored(http.StatusOK, e)
+}
+
+func (c *call) checkScale(wanted, live *autoscalingv1.Scale) error {
+	if wanted.UID != "" && wanted.UID != live.UID {
+		return apierrors.NewConflict(c.resource, c.name, fmt.Errorf(
+			"Precondition failed: UID in precondition: %s, UID in object meta: %s", wanted.UID, live.UID))
+	}
+	if wanted.Spec.Replicas < 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Group: "autoscaling", Kind: "Scale"}, c.name, field.ErrorList{field.Invalid(
+			field.NewPath("spec", "replicas"), wanted.Spec.Replicas, "must be greater than or equal to 0")})
+	}
+	return nil
+}

@@ -1,0 +1,248 @@
+package handlers
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// tracker keeps the books of who manages which fields
+// (https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management).
+type tracker struct {
+	// types describes all built-in types to structured merge. It is large, and made when the first write needs it.
+	types func() managedfields.TypeConverter
+}
+
+func newTracker(scheme *runtime.Scheme) *tracker {
+	return &tracker{types: sync.OnceValue(func() managedfields.TypeConverter {
+		types := applyconfigurations.NewTypeConverter(scheme)
+		// The schema is parsed when it is first asked for a type.
+		_, _ = types.ObjectToTyped(&autoscalingv1.Scale{TypeMeta: scaleMeta})
+		return types
+	})}
+}
+
+// Warm makes what the first write would otherwise wait for.
+func (a *API) Warm() { a.tracker.types() }
+
+// manager makes the field manager of a door.
+func (t *tracker) manager(d *door) (*managedfields.FieldManager, error) {
+	sub := ""
+	if d.sub != nil {
+		sub = d.sub.Name
+	}
+	if d.sub != nil && d.sub.Scale != nil {
+		gv := d.gvk.GroupVersion()
+		c := scaleConverter{}
+		return managedfields.NewDefaultFieldManager(t.types(), c, c, c, d.gvk, gv, sub, nil)
+	}
+	reset := map[fieldpath.APIVersion]*fieldpath.Set{}
+	for version, set := range d.strategy.ResetFields {
+		reset[fieldpath.APIVersion(version)] = set
+	}
+	c := newConverter(d)
+	return managedfields.NewDefaultFieldManager(t.types(), c, c, c, d.gvk, d.kind.Hub, sub, fieldpath.NewExcludeFilterSetMap(reset))
+}
+
+// managerName is who a write is booked on: the field manager that it names, or the client's program.
+func (c *call) managerName(given string) string {
+	if given != "" {
+		return given
+	}
+	agent, _, _ := strings.Cut(c.r.UserAgent(), "/")
+	var out strings.Builder
+	for _, r := range agent {
+		if !unicode.IsPrint(r) {
+			continue
+		}
+		if out.Len()+utf8.RuneLen(r) > validation.FieldManagerMaxLength {
+			break
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+// track books the difference between old (nil for a new object) and obj on its manager, and returns obj.
+func (c *call) track(old, obj kinds.Object, manager string) kinds.Object {
+	fields, err := c.fields()
+	if err != nil {
+		obj.SetManagedFields(nil)
+		return obj
+	}
+	var live runtime.Object = old
+	if old == nil {
+		live = c.kind.HubVersion().New()
+	}
+	tracked, ok := fields.UpdateNoErrors(live, obj, c.managerName(manager)).(kinds.Object)
+	if !ok {
+		return obj
+	}
+	return tracked
+}
+
+// keepTimes takes back new times in the managed fields if nothing else has changed, so that nothing is written.
+func keepTimes(obj, old kinds.Object) {
+	now, before := obj.GetManagedFields(), old.GetManagedFields()
+	if len(now) != len(before) || len(now) == 0 {
+		return
+	}
+	changed := false
+	for i := range now {
+		a, b := now[i], before[i]
+		changed = changed || !a.Time.Equal(b.Time)
+		a.Time, b.Time = nil, nil
+		if !reflect.DeepEqual(a, b) {
+			return
+		}
+	}
+	if !changed {
+		return
+	}
+	obj.SetManagedFields(before)
+	if !apiequality.Semantic.DeepEqual(serial.WithKind(obj, schema.GroupVersionKind{}), serial.WithKind(old, schema.GroupVersionKind{})) {
+		obj.SetManagedFields(now)
+	}
+}
+
+// converter gives structured merge the versions of one kind: it finds the version of a value by its Go type.
+type converter struct {
+	kind     *kinds.Kind
+	versions map[reflect.Type]*kinds.Version
+}
+
+func newConverter(d *door) *converter {
+	c := &converter{kind: d.kind, versions: map[reflect.Type]*kinds.Version{}}
+	for i := range d.kind.Versions {
+		v := &d.kind.Versions[i]
+		c.versions[reflect.TypeOf(v.New())] = v
+	}
+	return c
+}
+
+// ConvertToVersion implements runtime.ObjectConvertor. The result may share memory with in.
+func (c *converter) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	gv, ok := target.(schema.GroupVersion)
+	if !ok {
+		return nil, fmt.Errorf("%s: can't convert to %v", c.kind.Name, target)
+	}
+	to := c.kind.Version(gv)
+	if to == nil {
+		return nil, runtime.NewNotRegisteredErrForTarget("quintet", reflect.TypeOf(in), target)
+	}
+	obj, from, err := c.typed(in)
+	if err != nil {
+		return nil, err
+	}
+	if from != to {
+		if from.ToHub != nil {
+			if obj, err = from.ToHub(obj); err != nil {
+				return nil, err
+			}
+		}
+		if to.FromHub != nil {
+			if obj, err = to.FromHub(obj); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return serial.WithKind(obj, to.WithKind(c.kind.Name)), nil
+}
+
+// typed makes a Go value of what structured merge puts together.
+func (c *converter) typed(in runtime.Object) (kinds.Object, *kinds.Version, error) {
+	if v := c.versions[reflect.TypeOf(in)]; v != nil {
+		return in.(kinds.Object), v, nil
+	}
+	u, ok := in.(runtime.Unstructured)
+	if !ok {
+		return nil, nil, fmt.Errorf("%s: unknown type %T", c.kind.Name, in)
+	}
+	v := c.kind.Version(in.GetObjectKind().GroupVersionKind().GroupVersion())
+	if v == nil {
+		return nil, nil, runtime.NewNotRegisteredErrForKind("quintet", in.GetObjectKind().GroupVersionKind())
+	}
+	obj := v.New()
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.UnstructuredContent(), obj)
+	return obj, v, err
+}
+
+// Convert implements runtime.ObjectConvertor.
+func (c *converter) Convert(any, any, any) error { return errNotConverted }
+
+// ConvertFieldLabel implements runtime.ObjectConvertor.
+func (c *converter) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+// Default implements runtime.ObjectDefaulter.
+func (c *converter) Default(in runtime.Object) {
+	if v := c.versions[reflect.TypeOf(in)]; v != nil && v.Default != nil {
+		v.Default(in.(kinds.Object))
+	}
+}
+
+// New implements runtime.ObjectCreater.
+func (c *converter) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	if v := c.kind.Version(gvk.GroupVersion()); v != nil {
+		return serial.WithKind(v.New(), gvk), nil
+	}
+	return nil, runtime.NewNotRegisteredErrForKind("quintet", gvk)
+}
+
+var errNotConverted = errors.New("structured merge converts by version only")
+
+// scaleMeta is what a Scale says of itself.
+var scaleMeta = metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"}
+
+// scaleConverter does for Scale, which has one version, what converter does for a kind.
+type scaleConverter struct{}
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (scaleConverter) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
+	scale, ok := in.(*autoscalingv1.Scale)
+	if !ok {
+		u, ok := in.(runtime.Unstructured)
+		if !ok {
+			return nil, errNotConverted
+		}
+		scale = &autoscalingv1.Scale{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.UnstructuredContent(), scale); err != nil {
+			return nil, err
+		}
+	}
+	return serial.WithKind(scale, autoscalingv1.SchemeGroupVersion.WithKind("Scale")), nil
+}
+
+// Convert implements runtime.ObjectConvertor.
+func (scaleConverter) Convert(any, any, any) error { return errNotConverted }
+
+// ConvertFieldLabel implements runtime.ObjectConvertor.
+func (scaleConverter) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+// Default implements runtime.ObjectDefaulter.
+func (scaleConverter) Default(runtime.Object) {}
+
+// New implements runtime.ObjectCreater.
+func (scaleConverter) New(schema.GroupVersionKind) (runtime.Object, error) {
+	return &autoscalingv1.Scale{TypeMeta: scaleMeta}, nil
+}

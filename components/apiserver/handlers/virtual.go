@@ -1,0 +1,95 @@
+package handlers
+
+import (
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// answered serves a kind of which nothing is stored: what is created is filled in and given back.
+func (c *call) answered(obj kinds.Object, o *metav1.CreateOptions) error {
+	a := attributes{operation: admission.Create, options: o, dryRun: isDryRun(o.DryRun)}
+	if err := c.mutate(a, obj, nil); err != nil {
+		return err
+	}
+	if s := &c.kind.Strategy; s.PrepareCreate != nil {
+		s.PrepareCreate(c.ctx, obj)
+	}
+	if s := &c.kind.Strategy; s.Validate != nil {
+		if errs := s.Validate(c.ctx, obj); len(errs) > 0 {
+			return invalid(c.groupKind(), obj.GetName(), errs)
+		}
+	}
+	if err := c.validate(c.ctx, a, obj, nil); err != nil {
+		return err
+	}
+	out, err := c.kind.Answer(c.ctx, obj)
+	if err != nil {
+		return err
+	}
+	if isNil(out) {
+		return c.success(http.StatusCreated, nil)
+	}
+	shown, err := c.fromHub(out)
+	if err != nil {
+		return err
+	}
+	return c.plain(http.StatusCreated, shown, c.gvk)
+}
+
+// posted serves a subresource that takes an object and does something with it.
+func (c *call) posted() error {
+	if err := c.allowed(); err != nil {
+		return err
+	}
+	o, err := c.createOptions()
+	if err != nil {
+		return err
+	}
+	body, err := c.api.newBody(c.gvk)
+	if err != nil {
+		return err
+	}
+	if err := c.decodeInto(body, c.gvk, o.FieldValidation); err != nil {
+		return err
+	}
+	if m, ok := body.(metav1.Object); ok {
+		if m.GetName() == "" {
+			m.SetName(c.name)
+		}
+		if err := c.inNamespace(m); err != nil {
+			return err
+		}
+		if err := c.sameName(m); err != nil {
+			return err
+		}
+	}
+	a := attributes{operation: admission.Create, options: o, dryRun: isDryRun(o.DryRun)}
+	if err := c.mutate(a, body, nil); err != nil {
+		return err
+	}
+	if err := c.validate(c.ctx, a, body, nil); err != nil {
+		return err
+	}
+	out, err := c.post(c.ctx, c.namespace, c.name, body, a.dryRun)
+	if err != nil {
+		return err
+	}
+	if isNil(out) {
+		return c.success(http.StatusCreated, nil)
+	}
+	if status, ok := out.(*metav1.Status); ok {
+		return c.plain(int(statusCode(status)), status, statusKind)
+	}
+	return c.plain(http.StatusCreated, out, c.gvk)
+}
+
+// newBody makes an empty object of a kind that is the body of a subresource; if the kind is in the table, with defaults.
+func (a *API) newBody(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	return a.config.Scheme.New(gvk)
+}

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/klog/v2"
+
+	"quintet.dev/quintet/components/apiserver/handlers/answer"
+)
+
+// recoverPanics answers a request whose handler panicked with 500, and keeps the server alive.
+func (s *Server) recoverPanics(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			switch p := recover(); p {
+			case nil:
+			case http.ErrAbortHandler:
+				panic(p) // cuts the connection, as asked
+			default:
+				klog.FromContext(r.Context()).Error(fmt.Errorf("%v", p), "A request panicked",
+					"method", r.Method, "path", r.URL.Path, "stack", string(debug.Stack()))
+				http.Error(w, "This request caused apiserver to panic. Look in the logs for details.", http.StatusInternalServerError)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+const auditIDHeader = "Audit-Id"
+
+// withAuditID gives the request an identity that it carries through logs; the client may choose it.
+func (s *Server) withAuditID(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get(auditIDHeader)
+		if id == "" || len(id) > 64 {
+			id = uuid.NewString()
+		}
+		h := w.Header()
+		h.Set(auditIDHeader, id)
+		h.Set("Cache-Control", "no-cache, private")
+		next.ServeHTTP(w, r)
+	})
+}
+
+// newResolver makes what reads verb, resource and name from a path.
+func newResolver() *request.RequestInfoFactory {
+	return &request.RequestInfoFactory{
+		APIPrefixes:          sets.NewString("api", "apis"),
+		GrouplessAPIPrefixes: sets.NewString("api"),
+	}
+}
+
+func (s *Server) withRequestInfo(next http.Handler) http.Handler {
+	resolver := newResolver()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, err := resolver.NewRequestInfo(r)
+		if err != nil {
+			answer.Error(w, r, apierrors.NewInternalError(fmt.Errorf("failed to create RequestInfo: %w", err)))
+			return
+		}
+		ctx := request.WithRequestInfo(r.Context(), info)
+		if info.Namespace != "" {
+			ctx = request.WithNamespace(ctx, info.Namespace)
+		}
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+func infoOf(r *http.Request) *request.RequestInfo {
+	info, _ := request.RequestInfoFrom(r.Context())
+	return info
+}
+
+// longRunning tells which requests have no deadline and don't count as in flight.
+func longRunning(r *http.Request, info *request.RequestInfo) bool {
+	if info.Verb == "watch" || info.Verb == "proxy" {
+		return true
+	}
+	switch info.Subresource {
+	case "attach", "exec", "log", "portforward", "proxy":
+		return info.IsResourceRequest
+	}
+	return strings.HasPrefix(r.URL.Path, "/debug/pprof/")
+}
+
+// withDeadline bounds short requests by the timeout that the client asks for, or the server's. The context of
+// long-running ones ends when the server stops.
+func (s *Server) withDeadline(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info := infoOf(r)
+		if longRunning(r, info) {
+			ctx, cancel := context.WithCancel(r.Context())
+			defer cancel()
+			defer context.AfterFunc(s.stop, cancel)()
+			next.ServeHTTP(w, r.WithContext(ctx))
+			return
+		}
+		timeout := s.config.RequestTimeout
+		if strings.Contains(r.URL.RawQuery, "timeout=") {
+			if given := r.URL.Query().Get("timeout"); given != "" {
+				asked, err := time.ParseDuration(given)
+				if err != nil {
+					answer.Error(w, r, apierrors.NewBadRequest(
+						fmt.Sprintf("invalid timeout specified in the request URL, error: %v", err)))
+					return
+				}
+				if asked > 0 {
+					timeout = min(timeout, asked)
+				}
+			}
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// limitInFlight answers 429 when too many short requests are being served. The masters of the system are exempt, so that
+// an overload can be looked at.
+func (s *Server) limitInFlight(next http.Handler) http.Handler {
+	reading := slots(s.config.MaxInFlight)
+	mutating := slots(s.config.MaxMutatingInFlight)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info := infoOf(r)
+		if longRunning(r, info) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		pool, kind := mutating, "mutating"
+		switch info.Verb {
+		case "get", "list", "watch":
+			pool, kind = reading, "readOnly"
+		}
+		gauge := s.metrics.inFlight.WithLabelValues(kind)
+		gauge.Inc()
+		defer gauge.Dec()
+		if pool == nil || isMaster(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		select {
+		case pool <- struct{}{}:
+			defer func() { <-pool }()
+			next.ServeHTTP(w, r)
+		default:
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
+		}
+	})
+}
+
+func slots(n int) chan struct{} {
+	if n <= 0 {
+		return nil
+	}
+	return make(chan struct{}, n)
+}

@@ -1,0 +1,96 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Check is one named condition of health.
+type Check struct {
+	Name string
+	// Probe tells what is wrong, or nil. It is called with every request, and must be quick.
+	Probe func(r *http.Request) error
+}
+
+// installHealth serves /livez, /readyz and /healthz, each whole and by the check
+// (https://kubernetes.io/docs/reference/using-api/health-checks/).
+func (s *Server) installHealth() {
+	ping := Check{Name: "ping", Probe: func(*http.Request) error { return nil }}
+	live := append([]Check{ping}, s.config.Live...)
+	shutdown := Check{Name: "shutdown", Probe: func(*http.Request) error {
+		if s.stopping.Load() {
+			return errors.New("the server is shutting down")
+		}
+		return nil
+	}}
+	ready := slices.Concat([]Check{ping}, s.config.Ready, []Check{shutdown})
+	s.installChecks("livez", live)
+	s.installChecks("readyz", ready)
+	s.installChecks("healthz", live)
+}
+
+func (s *Server) installChecks(name string, checks []Check) {
+	s.config.Paths.Exact("/"+name, whole(name, checks))
+	for _, c := range checks {
+		s.config.Paths.Exact("/"+name+"/"+c.Name, single(c))
+	}
+}
+
+func single(c Check) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := c.Probe(r); err != nil {
+			http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
+			return
+		}
+		plain(w)
+		fmt.Fprint(w, "ok")
+	}
+}
+
+func plain(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+}
+
+func whole(name string, checks []Check) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		excluded := query["exclude"]
+		var report strings.Builder
+		failed := false
+		for _, c := range checks {
+			if i := slices.Index(excluded, c.Name); i >= 0 {
+				excluded = slices.Delete(slices.Clone(excluded), i, i+1)
+				fmt.Fprintf(&report, "[+]%s excluded: ok\n", c.Name)
+				continue
+			}
+			if err := c.Probe(r); err != nil {
+				// Why is for the log: this page may be open to anybody.
+				fmt.Fprintf(&report, "[-]%s failed: reason withheld\n", c.Name)
+				failed = true
+				continue
+			}
+			fmt.Fprintf(&report, "[+]%s ok\n", c.Name)
+		}
+		if len(excluded) > 0 {
+			quoted := make([]string, len(excluded))
+			for i, e := range excluded {
+				quoted[i] = fmt.Sprintf("%q", e)
+			}
+			fmt.Fprintf(&report, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(quoted, ", "))
+		}
+		plain(w)
+		if failed {
+			http.Error(w, fmt.Sprintf("%s%s check failed", report.String(), name), http.StatusInternalServerError)
+			return
+		}
+		if _, verbose := query["verbose"]; !verbose {
+			fmt.Fprint(w, "ok")
+			return
+		}
+		fmt.Fprintf(w, "%s%s check passed\n", report.String(), name)
+	}
+}

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apiserver/pkg/endpoints/request"
+)
+
+// metrics carry upstream's names
+// (https://kubernetes.io/docs/reference/instrumentation/metrics/), as dashboards expect.
+type metrics struct {
+	requests    *prometheus.CounterVec
+	duration    *prometheus.HistogramVec
+	inFlight    *prometheus.GaugeVec
+	longRunning *prometheus.GaugeVec
+	size        *prometheus.HistogramVec
+}
+
+func newMetrics(registry *prometheus.Registry) *metrics {
+	m := &metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_request_total",
+			Help: "Requests served, by verb, resource and response code.",
+		}, []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component", "code"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "apiserver_request_duration_seconds",
+			Help:    "Time from the first byte of a request to the end of its response.",
+			Buckets: []float64{0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
+		}, []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"}),
+		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_current_inflight_requests",
+			Help: "Short requests being served.",
+		}, []string{"request_kind"}),
+		longRunning: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "apiserver_longrunning_requests",
+			Help: "Watches and connections being served.",
+		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
+		size: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "apiserver_response_sizes",
+			Help:    "Bytes of response bodies.",
+			Buckets: prometheus.ExponentialBuckets(1000, 10, 7),
+		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
+	}
+	registry.MustRegister(m.requests, m.duration, m.inFlight, m.longRunning, m.size,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) handler(registry *prometheus.Registry) http.Handler {
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}
+
+const component = "apiserver"
+
+// withMetrics counts and times requests.
+func (s *Server) withMetrics(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info := infoOf(r)
+		scope, verb := scopeOf(info), verbOf(info)
+		if longRunning(r, info) {
+			gauge := s.metrics.longRunning.WithLabelValues(verb, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope, component)
+			gauge.Inc()
+			defer gauge.Dec()
+		}
+		dryRun := ""
+		if strings.Contains(r.URL.RawQuery, "dryRun=") {
+			dryRun = r.URL.Query().Get("dryRun")
+		}
+		start := time.Now()
+		record := &recorder{ResponseWriter: w}
+		defer func() {
+			s.metrics.requests.WithLabelValues(verb, dryRun, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope,
+				component, strconv.Itoa(record.status())).Inc()
+			s.metrics.duration.WithLabelValues(verb, dryRun, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope,
+				component).Observe(time.Since(start).Seconds())
+			if verb == "GET" || verb == "LIST" {
+				s.metrics.size.WithLabelValues(verb, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope,
+					component).Observe(float64(record.size))
+			}
+		}()
+		next.ServeHTTP(record, r)
+	})
+}
+
+func scopeOf(info *request.RequestInfo) string {
+	switch {
+	case !info.IsResourceRequest:
+		return ""
+	case info.Name != "" || info.Verb == "create":
+		return "resource"
+	case info.Namespace != "":
+		return "namespace"
+	}
+	return "cluster"
+}
+
+// verbOf is the verb in the form of metrics: APPLY is a PATCH there too, as it is only known from the body's type.
+func verbOf(info *request.RequestInfo) string {
+	switch info.Verb {
+	case "create":
+		return "POST"
+	case "update":
+		return "PUT"
+	case "get", "list", "watch", "patch", "delete", "deletecollection", "post", "put", "proxy", "head", "options":
+		return strings.ToUpper(info.Verb)
+	}
+	return "other"
+}
+
+// recorder notes the status and the size of a response.
+type recorder struct {
+	http.ResponseWriter
+	code int
+	size int64
+}
+
+func (r *recorder) status() int {
+	if r.code == 0 {
+		return http.StatusOK
+	}
+	return r.code
+}
+
+func (r *recorder) WriteHeader(code int) {
+	if r.code == 0 && code >= 200 || code == http.StatusSwitchingProtocols {
+		r.code = code
+	}
+	r.ResponseWriter.WriteHeader(code)
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	n, err := r.ResponseWriter.Write(p)
+	r.size += int64(n)
+	return n, err
+}
+
+// Flush implements http.Flusher.
+func (r *recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
+
+// Hijack implements http.Hijacker, for connections that are upgraded.
+func (r *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	r.code = http.StatusSwitchingProtocols
+	return http.NewResponseController(r.ResponseWriter).Hijack()
+}
+
+// Unwrap lets http.ResponseController through.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

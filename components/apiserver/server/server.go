@@ -1,0 +1,141 @@
+// Package server is the front of the API server: listener, TLS, the chain that every request passes, health, metrics,
+// and a shutdown that drains. What a request asks for is served by the handler that it is given.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/klog/v2"
+)
+
+// Config of a Server.
+type Config struct {
+	// Listener is owned and closed by the server.
+	Listener net.Listener
+	// TLS serves HTTPS with HTTP/2; nil serves plain HTTP (tests).
+	TLS *tls.Config
+
+	// Authenticator tells who asks. Requests that nobody vouches for are answered with 401.
+	Authenticator authenticator.Request
+	// Impersonation lets users act as others; nil leaves the headers alone.
+	Impersonation func(next http.Handler) http.Handler
+	// Authorizer tells who may.
+	Authorizer authorizer.Authorizer
+
+	// API serves resource requests; Paths everything else, besides what the server itself answers (health, metrics).
+	API   http.Handler
+	Paths *Mux
+
+	// MaxInFlight and MaxMutatingInFlight bound the short requests served at a time; 0 means no bound.
+	MaxInFlight, MaxMutatingInFlight int
+	// RequestTimeout bounds short requests; 0 means a minute.
+	RequestTimeout time.Duration
+	// DrainTimeout bounds the wait for requests under way at shutdown; 0 means RequestTimeout.
+	DrainTimeout time.Duration
+
+	// Live and Ready are the named checks of /livez and /readyz, in the order in which they are shown.
+	Live, Ready []Check
+	// Registry takes the server's metrics, and is what /metrics shows.
+	Registry *prometheus.Registry
+}
+
+// Server is the front of one API server.
+type Server struct {
+	config   Config
+	http     *http.Server
+	metrics  *metrics
+	stopping atomic.Bool
+	stop     context.Context // ends when the shutdown begins
+	stopNow  context.CancelFunc
+}
+
+// New prepares a server; nothing is served before Run.
+func New(config Config) (*Server, error) {
+	if config.Listener == nil || config.Authenticator == nil || config.Authorizer == nil || config.API == nil {
+		return nil, errors.New("server: Listener, Authenticator, Authorizer and API are needed")
+	}
+	if config.RequestTimeout == 0 {
+		config.RequestTimeout = time.Minute
+	}
+	if config.DrainTimeout == 0 {
+		config.DrainTimeout = config.RequestTimeout
+	}
+	if config.Registry == nil {
+		config.Registry = prometheus.NewRegistry()
+	}
+	if config.Paths == nil {
+		config.Paths = NewMux()
+	}
+	s := &Server{config: config}
+	s.stop, s.stopNow = context.WithCancel(context.Background())
+	s.metrics = newMetrics(config.Registry)
+	s.installHealth()
+	s.config.Paths.Exact("/metrics", s.metrics.handler(config.Registry))
+	s.http = &http.Server{
+		Handler:           s.chain(http.HandlerFunc(s.dispatch)),
+		TLSConfig:         config.TLS,
+		ReadHeaderTimeout: 32 * time.Second,
+		IdleTimeout:       90 * time.Second,
+		MaxHeaderBytes:    1 << 20,
+		ErrorLog:          log.New(io.Discard, "", 0), // handshakes that fail are the client's affair
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams:          1000,
+			MaxReadFrameSize:              1 << 16,
+			MaxReceiveBufferPerStream:     1 << 18,
+			MaxReceiveBufferPerConnection: 1 << 24,
+		},
+	}
+	return s, nil
+}
+
+// Handler is the whole chain, for use without a listener.
+func (s *Server) Handler() http.Handler { return s.http.Handler }
+
+// Run serves until ctx ends, then lets short requests under way finish, tells watches to end, and returns.
+func (s *Server) Run(ctx context.Context) error {
+	s.http.BaseContext = func(net.Listener) context.Context { return context.WithoutCancel(ctx) }
+	served := make(chan error, 1)
+	go func() {
+		if s.config.TLS != nil {
+			served <- s.http.ServeTLS(s.config.Listener, "", "")
+			return
+		}
+		served <- s.http.Serve(s.config.Listener)
+	}()
+	select {
+	case err := <-served:
+		return fmt.Errorf("serving on %s: %w", s.config.Listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	klog.FromContext(ctx).Info("Draining", "address", s.config.Listener.Addr().String())
+	s.stopping.Store(true)
+	s.stopNow()
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.DrainTimeout)
+	defer cancel()
+	if err := s.http.Shutdown(drain); err != nil {
+		_ = s.http.Close()
+	}
+	<-served
+	return nil
+}
+
+// dispatch is the end of the chain.
+func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
+	if info := infoOf(r); info.IsResourceRequest {
+		s.config.API.ServeHTTP(w, r)
+		return
+	}
+	s.config.Paths.ServeHTTP(w, r)
+}
