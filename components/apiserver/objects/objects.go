@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
@@ -38,6 +39,8 @@ type Writer interface {
 	// Update lets mutate change a copy of what is stored, again when another writer was faster. An object returned
 	// unchanged is not written.
 	Update(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error)
+	// Delete removes an object at once, if it has this uid; "" means any.
+	Delete(ctx context.Context, resource schema.GroupResource, namespace, name string, uid types.UID) error
 }
 
 // Store is all three.

@@ -141,3 +141,16 @@ func (s *Store) Update(_ context.Context, resource schema.GroupResource, namespa
 	s.put(resource, obj)
 	return obj, nil
 }
+
+// Delete implements objects.Writer.
+func (s *Store) Delete(ctx context.Context, resource schema.GroupResource, namespace, name string, uid types.UID) error {
+	obj, err := s.Get(ctx, resource, namespace, name)
+	if err != nil {
+		return err
+	}
+	if uid != "" && obj.GetUID() != uid {
+		return apierrors.NewConflict(resource, name, fmt.Errorf("the UID is %s", obj.GetUID()))
+	}
+	s.Remove(resource, namespace, name)
+	return nil
+}

@@ -1,0 +1,135 @@
+// Package bootstrap makes the objects that a cluster has from its first moment: system namespaces, default roles, priority
+// classes, the Service "kubernetes", and what extension servers need to know. It writes only what differs.
+package bootstrap
+
+import (
+	"context"
+	"fmt"
+	"net"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+
+	"quintet.dev/quintet/components/apiserver/authn"
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+// Config describes the server that bootstraps.
+type Config struct {
+	Objects objects.Store
+	// Identity tells API servers of one cluster apart; the host's name is usual.
+	Identity string
+	// AdvertiseAddress and SecurePort are where clients in the cluster reach this server.
+	AdvertiseAddress net.IP
+	SecurePort       int
+	// ServiceIP is the cluster IP of the Service "kubernetes"; nil leaves the Service out.
+	ServiceIP net.IP
+	// ClientCA and RequestHeaderCA are PEM bundles, or nil.
+	ClientCA, RequestHeaderCA []byte
+	RequestHeader             authn.RequestHeader
+	Clock                     clock.WithTicker
+}
+
+// Bootstrap writes and keeps the first objects.
+type Bootstrap struct {
+	cfg Config
+}
+
+// New returns a Bootstrap.
+func New(cfg Config) *Bootstrap {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.RealClock{}
+	}
+	return &Bootstrap{cfg: cfg}
+}
+
+// writers bounds how many objects are written at once.
+const writers = 16
+
+// Ensure makes what is missing and mends what differs. It returns when all is in place.
+func (b *Bootstrap) Ensure(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(writers)
+	for _, step := range b.steps() {
+		group.Go(func() error {
+			if err := step.run(ctx); err != nil {
+				return fmt.Errorf("bootstrap %s: %w", step.name, err)
+			}
+			return nil
+		})
+	}
+	return group.Wait()
+}
+
+type step struct {
+	name string
+	run  func(ctx context.Context) error
+}
+
+func (b *Bootstrap) steps() []step {
+	var steps []step
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		steps = append(steps, step{"namespace " + name, func(ctx context.Context) error {
+			return b.createMissing(ctx, corev1.Resource("namespaces"), namespace)
+		}})
+	}
+	for _, class := range priorityClasses() {
+		steps = append(steps, step{"priority class " + class.Name, func(ctx context.Context) error { return b.ensurePriorityClass(ctx, class) }})
+	}
+	steps = append(steps, b.policySteps()...)
+	return append(steps,
+		step{"lease of this server", b.renewLease},
+		step{"service kubernetes", b.ensureService},
+		step{"endpoints of service kubernetes", b.ensureEndpoints},
+		step{"authentication of extension servers", b.ensureAuthenticationConfig},
+		step{"tracking of legacy service account tokens", b.ensureTokenTracking},
+	)
+}
+
+// createMissing creates an object unless there is one of its name.
+func (b *Bootstrap) createMissing(ctx context.Context, resource schema.GroupResource, obj kinds.Object) error {
+	_, err := b.cfg.Objects.Get(ctx, resource, obj.GetNamespace(), obj.GetName())
+	if apierrors.IsNotFound(err) {
+		_, err = b.cfg.Objects.Create(ctx, resource, obj)
+	}
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+func priorityClasses() []*schedulingv1.PriorityClass {
+	class := func(name string, value int32, description string) *schedulingv1.PriorityClass {
+		return &schedulingv1.PriorityClass{
+			ObjectMeta:       metav1.ObjectMeta{Name: name},
+			Value:            value,
+			Description:      description,
+			PreemptionPolicy: ptr.To(corev1.PreemptLowerPriority),
+		}
+	}
+	const system = 2_000_000_000
+	return []*schedulingv1.PriorityClass{
+		class("system-node-critical", system+1000, "For pods that their node can't do without."),
+		class("system-cluster-critical", system, "For pods that the cluster can't do without, on whichever node."),
+	}
+}
+
+func (b *Bootstrap) ensurePriorityClass(ctx context.Context, class *schedulingv1.PriorityClass) error {
+	resource := schedulingv1.Resource("priorityclasses")
+	found, err := objects.As[*schedulingv1.PriorityClass](b.cfg.Objects.Get(ctx, resource, "", class.Name))
+	if err == nil && found.Value != class.Value {
+		// A value can't be changed; a class with the wrong one was not made by this system.
+		if err := b.cfg.Objects.Delete(ctx, resource, "", class.Name, found.UID); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return b.createMissing(ctx, resource, class)
+}

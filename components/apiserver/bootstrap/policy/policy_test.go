@@ -1,0 +1,104 @@
+package policy
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// TestGolden shows every change of the default policy in review.
+func TestGolden(t *testing.T) {
+	for name, list := range map[string][]any{
+		"clusterroles":        anys(ClusterRoles()),
+		"clusterrolebindings": anys(ClusterRoleBindings()),
+		"roles":               anys(Roles()),
+		"rolebindings":        anys(RoleBindings()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got bytes.Buffer
+			for _, obj := range list {
+				out, err := yaml.Marshal(obj)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got.WriteString("---\n")
+				got.Write(out)
+			}
+			file := filepath.Join("testdata", name+".yaml")
+			if *update {
+				if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got.Bytes(), want) {
+				t.Errorf("the default %s differ from %s; if that is meant, run: go test ./components/apiserver/bootstrap/policy -update", name, file)
+			}
+		})
+	}
+}
+
+func anys[T any](list []T) []any {
+	var out []any
+	for _, v := range list {
+		out = append(out, v)
+	}
+	return out
+}
+
+func TestPolicyIsSound(t *testing.T) {
+	roles := map[string]bool{}
+	for _, r := range ClusterRoles() {
+		if roles[r.Name] {
+			t.Errorf("cluster role %s is listed twice", r.Name)
+		}
+		roles[r.Name] = true
+		checkRules(t, r.Name, r.Rules)
+		if r.AggregationRule == nil && len(r.Rules) == 0 {
+			t.Errorf("cluster role %s grants nothing", r.Name)
+		}
+	}
+	for _, b := range ClusterRoleBindings() {
+		if !roles[b.RoleRef.Name] {
+			t.Errorf("cluster role binding %s names the unknown role %s", b.Name, b.RoleRef.Name)
+		}
+	}
+	namespaced := map[string]bool{}
+	for _, r := range Roles() {
+		namespaced[r.Namespace+"/"+r.Name] = true
+		checkRules(t, r.Name, r.Rules)
+	}
+	for _, b := range RoleBindings() {
+		if !namespaced[b.Namespace+"/"+b.RoleRef.Name] {
+			t.Errorf("role binding %s/%s names the unknown role %s", b.Namespace, b.Name, b.RoleRef.Name)
+		}
+	}
+}
+
+func checkRules(t *testing.T, name string, rules []rbacv1.PolicyRule) {
+	t.Helper()
+	for _, r := range rules {
+		if len(r.Verbs) == 0 || (len(r.NonResourceURLs) == 0) == (len(r.Resources) == 0) {
+			t.Errorf("%s: malformed rule %v", name, r)
+		}
+		if len(r.Resources) > 0 && len(r.APIGroups) == 0 {
+			t.Errorf("%s: rule without API group %v", name, r)
+		}
+		for _, g := range r.APIGroups {
+			if strings.Contains(g, "core") {
+				t.Errorf("%s: API group %q", name, g)
+			}
+		}
+	}
+}
