@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -68,9 +69,17 @@ func Remove(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return attached.Close(ctx)
+	return errors.Join(attached.Close(ctx), attached.Release())
 }
 
 // RemoveAll removes every cluster of containers on this machine's Docker engine, also what crashes left behind, and
 // returns their names.
 func RemoveAll(ctx context.Context) ([]string, error) { return containers.RemoveAll(ctx) }
+
+// Close lets go of a cluster that was taken hold of with Open; the cluster goes on. It may be called on nil.
+func (c *Cluster) Close() error {
+	if c == nil || c.backend == nil {
+		return nil
+	}
+	return c.backend.Release()
+}

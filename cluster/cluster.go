@@ -202,7 +202,7 @@ func (c *Cluster) Stop(ctx context.Context) error {
 	if c == nil || c.backend == nil {
 		return nil
 	}
-	if err := c.backend.Close(ctx); err != nil {
+	if err := errors.Join(c.backend.Close(ctx), c.backend.Release()); err != nil {
 		return fmt.Errorf("stop cluster %s: %w", c.config.name, err)
 	}
 	return nil

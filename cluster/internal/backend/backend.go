@@ -59,6 +59,8 @@ type Backend interface {
 	Load(ctx context.Context, ref string, machines []Instance) error
 	// Close ends and removes everything that the back end made. It may be called after a failure, and again.
 	Close(ctx context.Context) error
+	// Release frees what this process holds of the cluster, and leaves the cluster alone.
+	Release() error
 }
 
 // Placement is what must be known of a member before its arguments are: its name and the port to reach it.

@@ -117,9 +117,11 @@ func freePort() (int, error) {
 
 // Close removes the cluster's containers, their volumes, and its network.
 func (c *Containers) Close(ctx context.Context) error {
-	err := remove(ctx, c.docker, LabelCluster+"="+c.config.Cluster)
-	return errors.Join(err, c.docker.Close(), c.provider.Close())
+	return remove(ctx, c.docker, LabelCluster+"="+c.config.Cluster)
 }
+
+// Release closes the connections to Docker.
+func (c *Containers) Release() error { return errors.Join(c.docker.Close(), c.provider.Close()) }
 
 func (c *Containers) containerName(member string) string { return c.config.Cluster + "-" + member }
 

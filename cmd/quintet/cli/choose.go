@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"quintet.dev/quintet/cluster"
+)
+
+// defaultName is the cluster that `quintet up` starts.
+const defaultName = "quintet"
+
+// chosen is the cluster that a command is about.
+type chosen struct {
+	name      string
+	inProcess *entry // nil for a cluster of containers
+}
+
+// choose finds the cluster of --name, or the only one there is.
+func (a *app) choose(ctx context.Context) (chosen, error) {
+	all, err := a.clusters(ctx)
+	if err != nil {
+		return chosen{}, err
+	}
+	var names []string
+	for _, c := range all {
+		if c.name == a.name {
+			return c, nil
+		}
+		names = append(names, c.name)
+	}
+	switch {
+	case a.name != "":
+		return chosen{}, fmt.Errorf("no cluster %q; there are [%s]; start it: quintet up --name %s", a.name, strings.Join(names, " "), a.name)
+	case len(all) == 0:
+		return chosen{}, errors.New("no cluster runs; start one: quintet up")
+	case len(all) > 1:
+		return chosen{}, fmt.Errorf("several clusters run; choose one with --name: %s", strings.Join(names, ", "))
+	}
+	return all[0], nil
+}
+
+// clusters lists all clusters, by name. Without Docker there are only those in processes.
+func (a *app) clusters(ctx context.Context) ([]chosen, error) {
+	entries, err := a.state.inProcess()
+	if err != nil {
+		return nil, err
+	}
+	var all []chosen
+	for i := range entries {
+		all = append(all, chosen{name: entries[i].Name, inProcess: &entries[i]})
+	}
+	infos, err := cluster.List(ctx, "")
+	if err != nil && len(all) == 0 {
+		return nil, err
+	}
+	for _, info := range infos {
+		if !slices.ContainsFunc(all, func(c chosen) bool { return c.name == info.Cluster }) {
+			all = append(all, chosen{name: info.Cluster})
+		}
+	}
+	slices.SortFunc(all, func(x, y chosen) int { return strings.Compare(x.name, y.name) })
+	return all, nil
+}
+
+// kubeconfigOf returns the path of the chosen cluster's kubeconfig and writes the file where it is missing or old.
+func (a *app) kubeconfigOf(ctx context.Context, c chosen) (string, error) {
+	path := a.state.kubeconfig(c.name)
+	if c.inProcess != nil {
+		return path, nil
+	}
+	opened, err := cluster.Open(ctx, c.name)
+	if err != nil {
+		return "", err
+	}
+	defer opened.Close()
+	if kept, err := os.ReadFile(path); err == nil && string(kept) == string(opened.Kubeconfig()) {
+		return path, nil
+	}
+	return path, a.state.save(entry{Name: c.name}, opened.Kubeconfig())
+}

@@ -1,0 +1,84 @@
+// Package cli is the command line of Quintet.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"k8s.io/component-base/version"
+)
+
+// app is what the commands share: the streams and where state is kept.
+type app struct {
+	out, err io.Writer
+	in       io.Reader
+	state    state
+	// name is the cluster chosen by --name; empty means the only one there is.
+	name string
+}
+
+// exitError ends the program with a code, after whatever was to be said has been said.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Main runs the program with the process's arguments and signals, and returns the exit code.
+func Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal has its usual effect
+	dir, err := defaultStateDir()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "quintet:", err)
+		return 1
+	}
+	a := &app{out: os.Stdout, err: os.Stderr, in: os.Stdin, state: state{dir}}
+	return a.execute(ctx, os.Args[1:])
+}
+
+func (a *app) execute(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetIn(a.in)
+	err := root.ExecuteContext(ctx)
+	var exit exitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return int(exit)
+	default:
+		fmt.Fprintln(a.err, "quintet:", err)
+		return 1
+	}
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "quintet",
+		Short: "The Kubernetes made for tests",
+		Long: `Quintet starts Kubernetes clusters for tests in a blink, lets you swap and break their parts, and proves them right.
+
+A cluster is a set of containers: etcd, API server, controller manager, scheduler, and nodes that run real pods. With
+--in-process it is a single process without Docker, whose pods only pretend.`,
+		Example: `  quintet up --nodes 2
+  quintet kubectl get nodes
+  quintet kubectl apply -f deployment.yaml
+  quintet conformance --report report
+  quintet down`,
+		Version:       version.Get().GitVersion,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.PersistentFlags().StringVar(&a.name, "name", "", "name of the cluster; may be left out where there is only one")
+	root.AddCommand(a.up(), a.down(), a.status(), a.kubeconfig(), a.load(), a.logs(), a.kubectl(), a.conformance())
+	return root
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+
+	"quintet.dev/quintet/cluster"
+)
+
+func (a *app) kubeconfig() *cobra.Command {
+	var path bool
+	cmd := &cobra.Command{
+		Use:   "kubeconfig",
+		Short: "Print an administrator's kubeconfig, or the path of its file",
+		Example: `  quintet kubeconfig > admin.conf
+  export KUBECONFIG=$(quintet kubeconfig --path)`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.choose(cmd.Context())
+			if err != nil {
+				return err
+			}
+			file, err := a.kubeconfigOf(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			if path {
+				_, err = fmt.Fprintln(a.out, file)
+				return err
+			}
+			content, err := os.ReadFile(file)
+			if err == nil {
+				_, err = a.out.Write(content)
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&path, "path", false, "print the path of the file instead of its content")
+	return cmd
+}
+
+func (a *app) load() *cobra.Command {
+	return &cobra.Command{
+		Use:     "load IMAGE...",
+		Short:   "Copy images of the local Docker engine to every node",
+		Example: `  docker build --tag mine:dev . && quintet load mine:dev`,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, images []string) error {
+			c, err := a.open(cmd)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			for _, image := range images {
+				if err := c.LoadImage(cmd.Context(), image); err != nil {
+					return err
+				}
+				fmt.Fprintf(a.err, "%s is on every node of %s.\n", image, c.Name())
+			}
+			return nil
+		},
+	}
+}
+
+func (a *app) logs() *cobra.Command {
+	var follow bool
+	cmd := &cobra.Command{
+		Use:   "logs MEMBER|COMPONENT",
+		Short: "Print what a member wrote; a node's log is its kubelet's",
+		Example: `  quintet logs kube-scheduler
+  quintet logs node-1 --follow`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := a.open(cmd)
+			if err != nil {
+				return err
+			}
+			defer c.Close()
+			if group := c.Component(cluster.Component(args[0])); len(group.Members) > 0 && !follow {
+				return group.Logs(cmd.Context(), a.out)
+			} else if len(group.Members) > 0 {
+				return group.Members[0].Logs(cmd.Context(), true, a.out)
+			}
+			return c.Member(args[0]).Logs(cmd.Context(), follow, a.out)
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "keep printing what is written")
+	return cmd
+}
+
+// open takes hold of the chosen cluster of containers.
+func (a *app) open(cmd *cobra.Command) (*cluster.Cluster, error) {
+	c, err := a.choose(cmd.Context())
+	if err != nil {
+		return nil, err
+	}
+	if c.inProcess != nil {
+		return nil, fmt.Errorf("%s needs containers, and cluster %s is a process", cmd.Name(), c.name)
+	}
+	return cluster.Open(cmd.Context(), c.name)
+}
+
+func (a *app) kubectl() *cobra.Command {
+	return &cobra.Command{
+		Use:   "kubectl ...",
+		Short: "Run kubectl on the cluster; everything after the word is kubectl's",
+		Example: `  quintet kubectl get pods -o wide
+  quintet --name b kubectl apply -f deployment.yaml`,
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			args = a.takeName(args)
+			c, err := a.choose(cmd.Context())
+			if err != nil {
+				return err
+			}
+			file, err := a.kubeconfigOf(cmd.Context(), c)
+			if err != nil {
+				return err
+			}
+			return a.runKubectl(cmd, file, args)
+		},
+	}
+}
+
+// takeName takes a --name that stands before kubectl's own words; kubectl's commands have flags of that name too.
+func (a *app) takeName(args []string) []string {
+	if len(args) > 1 && args[0] == "--name" {
+		a.name = args[1]
+		return args[2:]
+	}
+	if len(args) > 0 {
+		if name, ok := strings.CutPrefix(args[0], "--name="); ok {
+			a.name = name
+			return args[1:]
+		}
+	}
+	return args
+}
+
+func (a *app) runKubectl(cmd *cobra.Command, kubeconfig string, args []string) error {
+	streams := genericiooptions.IOStreams{In: a.in, Out: a.out, ErrOut: a.err}
+	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams)
+	flags.KubeConfig = &kubeconfig
+	inner := kubectl.NewKubectlCommand(kubectl.KubectlOptions{
+		Arguments: append([]string{"kubectl"}, args...), ConfigFlags: flags, IOStreams: streams,
+	})
+	inner.SetArgs(args)
+	return inner.ExecuteContext(cmd.Context())
+}
