@@ -1,0 +1,141 @@
+package scheduler
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/internal/kubeconfig"
+	"quintet.dev/quintet/internal/leader"
+)
+
+// Config of a Scheduler. The zero value of a field takes upstream's default, but for those of Leader.
+type Config struct {
+	// Client reaches the API server. Without it, RESTConfig is used, and without that, the file Kubeconfig.
+	Client     kubernetes.Interface
+	RESTConfig *rest.Config
+	Kubeconfig string
+	// QPS and Burst limit requests to the API server; QPS <= 0 does not limit them.
+	QPS   float32
+	Burst int
+
+	// File is a KubeSchedulerConfiguration v1 (YAML or JSON). Flags given beside it win.
+	File string
+	// Profiles are the schedulers that this one plays; none is the one called default-scheduler.
+	Profiles []Profile
+	// Percentage of nodes that must be feasible before a search ends; 0 takes a share by the cluster's size.
+	Percentage int
+	// InitialBackoff (1 s) doubles with every failed try up to MaxBackoff (10 s).
+	InitialBackoff, MaxBackoff time.Duration
+
+	// Leader elects among replicas. Identity is this one's name; empty makes one up.
+	Leader   leader.Config
+	Identity string
+
+	// SecurePort of BindAddress serves health and metrics over TLS; 0 serves none. Listener, if not nil, is used
+	// instead, and is closed by Run. Without a certificate, a self-signed one is made.
+	BindAddress string
+	SecurePort  int
+	Listener    net.Listener
+	CertFile    string
+	KeyFile     string
+
+	// Writers is how many pods are bound or get their status written at once (128).
+	Writers int
+	// Seed breaks ties between nodes of equal score.
+	Seed uint64
+	// Clock is what time it is.
+	Clock clock.WithTicker
+
+	changed func(flag string) bool
+}
+
+// Profile is one scheduler: the pods whose spec.schedulerName is Name are scheduled by Plugins.
+type Profile struct {
+	Name string
+	// Plugins in the order in which they are asked; nil takes those of plugins.Default.
+	Plugins []Plugin
+	// Percentage overrides Config.Percentage if it is not 0.
+	Percentage int
+}
+
+// Plugin is a plug-in and what it is used for.
+type Plugin struct {
+	Name string
+	// Weight of its score; 0 takes the default.
+	Weight int64
+	// Args as they are in a KubeSchedulerConfiguration, e.g. *v1.NodeResourcesFitArgs; nil takes the defaults.
+	Args any
+	// Skip turns some of what it does off.
+	Skip Points
+}
+
+// Points are what plug-ins do.
+type Points struct{ PreEnqueue, Filter, PostFilter, Score bool }
+
+func (c *Config) complete() error {
+	if c.File != "" {
+		if err := c.load(); err != nil {
+			return fmt.Errorf("config file %s: %w", c.File, err)
+		}
+	}
+	if len(c.Profiles) == 0 {
+		c.Profiles = []Profile{{Name: v1.DefaultSchedulerName}}
+	}
+	setDefault(&c.InitialBackoff, time.Second)
+	setDefault(&c.MaxBackoff, 10*time.Second)
+	setDefault(&c.Writers, 128)
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.MaxBackoff < c.InitialBackoff {
+		return fmt.Errorf("the longest back-off %v must not be shorter than the first %v", c.MaxBackoff, c.InitialBackoff)
+	}
+	if c.Percentage < 0 || c.Percentage > 100 {
+		return fmt.Errorf("percentageOfNodesToScore: %d is not in 0-100", c.Percentage)
+	}
+	if err := c.Leader.Validate(); err != nil {
+		return err
+	}
+	if c.Client != nil {
+		return nil
+	}
+	return c.connect()
+}
+
+func (c *Config) connect() error {
+	config := c.RESTConfig
+	if config == nil {
+		if c.Kubeconfig == "" {
+			return errors.New("no API server: give --kubeconfig, or clientConnection.kubeconfig in the file of --config")
+		}
+		loaded, err := kubeconfig.Load(c.Kubeconfig, -1)
+		if err != nil {
+			return err
+		}
+		config = loaded
+	}
+	config = rest.AddUserAgent(rest.CopyConfig(config), "kube-scheduler")
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	config.QPS, config.Burst = -1, 0
+	if c.QPS > 0 {
+		config.QPS, config.Burst = c.QPS, c.Burst
+	}
+	client, err := kubernetes.NewForConfig(config)
+	c.Client = client
+	return err
+}
+
+func setDefault[T comparable](value *T, to T) {
+	var zero T
+	if *value == zero {
+		*value = to
+	}
+}

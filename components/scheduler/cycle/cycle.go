@@ -1,0 +1,217 @@
+// Package cycle decides where a pod goes: filter, score, pick. It does no I/O: the same snapshot, pod, start and seed
+// give the same decision and the same explanation.
+package cycle
+
+import (
+	"quintet.dev/quintet/components/scheduler/snapshot"
+)
+
+// How many feasible nodes are enough to choose from (upstream's rule for percentageOfNodesToScore 0).
+const (
+	enoughNodes        = 100
+	defaultPercentage  = 50
+	nodesPerPercentage = 125
+	leastPercentage    = 5
+)
+
+// Profile is an ordered set of plug-ins. It keeps buffers, so it is not safe for concurrent use.
+type Profile struct {
+	Name        string // the spec.schedulerName it serves
+	Filters     []Filter
+	Scores      []Weighted
+	PostFilters []PostFilter
+	// Percentage of the nodes that must be feasible before the search ends; 0 takes a share by the cluster's size.
+	Percentage int
+
+	feasible     []*snapshot.Node
+	refused      []Refused
+	scores, sums []int64
+	tests        []named
+}
+
+// Request asks for a decision.
+type Request struct {
+	Pod         *snapshot.Pod
+	Nominations Nominations
+	// Nominated is the node on which room was made for the pod before; it is looked at first.
+	Nominated string
+	// Start is the index of the node to look at first: Decision.Next of the decision before.
+	Start int
+	// Seed breaks ties between nodes of equal score.
+	Seed uint64
+	// Explain looks at all nodes and keeps refusals and scores.
+	Explain bool
+}
+
+// Schedule decides. Snapshot must not change meanwhile.
+func (f *Profile) Schedule(s *snapshot.Snapshot, r Request) *Decision {
+	nodes := s.Nodes()
+	d := &Decision{Total: len(nodes), Next: r.Start}
+	if len(nodes) == 0 {
+		return d
+	}
+	a := &Attempt{Pod: r.Pod, Snapshot: s, nominations: r.Nominations, tests: f.tests[:0]}
+	defer func() { f.tests = a.tests }()
+	if r.Pod.Invalid != nil {
+		d.RefusedAll = &Refused{Refusal: Refusal{Reasons: []string{r.Pod.Invalid.Error()}, Unresolvable: true}}
+		return d
+	}
+	if refusal, plugin := a.prepare(f.Filters); refusal != nil {
+		d.RefusedAll = &Refused{Plugin: plugin, Refusal: *refusal}
+		f.makeRoom(a, d)
+		return d
+	}
+	d.Narrowed = a.narrowedBy
+	f.filter(a, d, r)
+	if len(f.feasible) == 0 {
+		f.makeRoom(a, d)
+		return d
+	}
+	f.pick(a, d, r)
+	return d
+}
+
+// filter fills f.feasible, from nodes that come next after those of the last cycle.
+func (f *Profile) filter(a *Attempt, d *Decision, r Request) {
+	f.feasible, f.refused = f.feasible[:0], f.refused[:0]
+	nodes := f.candidates(a, d)
+	enough := len(nodes)
+	if !r.Explain && a.only == nil {
+		enough = f.enough(len(nodes))
+	}
+	if n := a.preferred(r.Nominated); n != nil && !r.Explain {
+		if refusal, _ := a.Check(n); refusal == nil {
+			f.feasible = append(f.feasible, n)
+			d.Evaluated, d.Feasible = 1, 1
+			return
+		}
+	}
+	at := 0
+	if len(nodes) > 0 {
+		at = r.Start % len(nodes)
+	}
+	for ; d.Evaluated < len(nodes) && len(f.feasible) < enough; d.Evaluated++ {
+		n := nodes[at]
+		if at++; at == len(nodes) {
+			at = 0
+		}
+		if refusal, plugin := a.Check(n); refusal != nil {
+			f.refused = append(f.refused, Refused{n.Name, plugin, *refusal})
+			continue
+		}
+		f.feasible = append(f.feasible, n)
+	}
+	if a.only == nil {
+		d.Next = (r.Start + d.Evaluated) % d.Total
+	}
+	d.Feasible = len(f.feasible)
+	if d.Feasible == 0 || r.Explain {
+		d.Refused = append([]Refused(nil), f.refused...)
+	}
+}
+
+// candidates are the nodes worth looking at, in order.
+func (f *Profile) candidates(a *Attempt, d *Decision) []*snapshot.Node {
+	nodes := a.Snapshot.Nodes()
+	if a.only == nil {
+		return nodes
+	}
+	var some []*snapshot.Node
+	for name := range a.only {
+		if n := a.Snapshot.Node(name); n != nil {
+			some = append(some, n)
+		}
+	}
+	sortByIndex(some)
+	return some
+}
+
+// preferred is the nominated node if it is worth looking at.
+func (a *Attempt) preferred(name string) *snapshot.Node {
+	if name == "" {
+		return nil
+	}
+	if _, ok := a.only[name]; !ok && a.only != nil {
+		return nil
+	}
+	return a.Snapshot.Node(name)
+}
+
+func (f *Profile) enough(nodes int) int {
+	percentage := f.Percentage
+	if nodes < enoughNodes || percentage >= 100 {
+		return nodes
+	}
+	if percentage == 0 {
+		percentage = max(defaultPercentage-nodes/nodesPerPercentage, leastPercentage)
+	}
+	return max(nodes*percentage/100, enoughNodes)
+}
+
+// pick takes the feasible node with the highest sum; of several, the one the seed says.
+func (f *Profile) pick(a *Attempt, d *Decision, r Request) {
+	if len(f.feasible) == 1 && !r.Explain {
+		d.Node = f.feasible[0].Name
+		return
+	}
+	f.score(a, d, r.Explain)
+	best, ties := 0, uint64(1)
+	random := r.Seed
+	for i := 1; i < len(f.sums); i++ {
+		switch {
+		case f.sums[i] > f.sums[best]:
+			best, ties = i, 1
+		case f.sums[i] == f.sums[best]:
+			ties++
+			if random = mix(random); random%ties == 0 {
+				best = i
+			}
+		}
+	}
+	d.Node = f.feasible[best].Name
+}
+
+func (f *Profile) score(a *Attempt, d *Decision, explain bool) {
+	count := len(f.feasible)
+	if cap(f.sums) < count {
+		f.sums, f.scores = make([]int64, count), make([]int64, count)
+	}
+	f.sums, f.scores = f.sums[:count], f.scores[:count]
+	clear(f.sums)
+	if explain {
+		d.Scores = make([]NodeScore, count)
+		for i, n := range f.feasible {
+			d.Scores[i] = NodeScore{Node: n.Name, ByPlugin: map[string]int64{}}
+		}
+	}
+	for _, plugin := range f.Scores {
+		if !plugin.Score.Score(a.Pod, a.Snapshot, f.feasible, f.scores) {
+			continue
+		}
+		for i, score := range f.scores {
+			f.sums[i] += plugin.Weight * score
+			if explain {
+				d.Scores[i].ByPlugin[plugin.Name()] = plugin.Weight * score
+				d.Scores[i].Total = f.sums[i]
+			}
+		}
+	}
+}
+
+func (f *Profile) makeRoom(a *Attempt, d *Decision) {
+	for _, plugin := range f.PostFilters {
+		room := plugin.PostFilter(a, d.Refused)
+		d.Room = &room
+		if room.Node != "" {
+			return
+		}
+	}
+}
+
+// mix scrambles x (the finalizer of splitmix64).
+func mix(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9
+	x = (x ^ (x >> 27)) * 0x94d049bb133111eb
+	return x ^ (x >> 31)
+}

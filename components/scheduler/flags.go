@@ -1,0 +1,26 @@
+package scheduler
+
+import (
+	"github.com/spf13/pflag"
+
+	"quintet.dev/quintet/internal/leader"
+)
+
+// AddFlags binds upstream's flags.
+func (c *Config) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&c.File, "config", c.File, "KubeSchedulerConfiguration (kubescheduler.config.k8s.io/v1) file; flags given beside it win.")
+	fs.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "Kubeconfig file that tells how to reach the API server.")
+	fs.Float32Var(&c.QPS, "kube-api-qps", c.QPS, "Requests per second to the API server; 0 does not limit them.")
+	fs.IntVar(&c.Burst, "kube-api-burst", c.Burst, "Requests above --kube-api-qps that may come at once.")
+	c.Leader.AddFlags(fs, lease)
+	fs.StringVar(&c.BindAddress, "bind-address", "0.0.0.0", "Address that serves health and metrics.")
+	fs.IntVar(&c.SecurePort, "secure-port", 10259, "Port that serves health and metrics over TLS; 0 serves none.")
+	fs.StringVar(&c.CertFile, "tls-cert-file", c.CertFile, "Certificate (PEM) of --secure-port; without one, a self-signed one is made.")
+	fs.StringVar(&c.KeyFile, "tls-private-key-file", c.KeyFile, "Key (PEM) of --tls-cert-file.")
+	c.changed = fs.Changed
+}
+
+const lease = "kube-scheduler"
+
+// DefaultLeader is the leader election of upstream's scheduler, for a Config that is made in Go.
+func DefaultLeader() leader.Config { return leader.Default(lease) }

@@ -1,0 +1,139 @@
+package scheduler
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+
+	"quintet.dev/quintet/components/scheduler/queue"
+	"quintet.dev/quintet/internal/diagnostics"
+)
+
+// metrics carry upstream's names.
+type metrics struct {
+	registry  *prometheus.Registry
+	tries     *prometheus.CounterVec
+	latency   *prometheus.HistogramVec
+	algorithm prometheus.Histogram
+	attempts  prometheus.Histogram
+	sli       *prometheus.HistogramVec
+	incoming  *prometheus.CounterVec
+	victims   prometheus.Histogram
+	preempted prometheus.Counter
+	nodes     prometheus.Gauge
+	leader    prometheus.Gauge
+}
+
+func newMetrics(q *queue.Queue) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		tries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "scheduler_schedule_attempts_total",
+			Help: "Tries to schedule pods by result: scheduled, unschedulable or error.",
+		}, []string{"profile", "result"}),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "scheduler_scheduling_attempt_duration_seconds",
+			Help:    "Seconds from taking a pod to its binding or refusal.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 18),
+		}, []string{"profile", "result"}),
+		algorithm: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "scheduler_scheduling_algorithm_duration_seconds",
+			Help:    "Seconds a decision took.",
+			Buckets: prometheus.ExponentialBuckets(0.00001, 2, 18),
+		}),
+		attempts: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "scheduler_pod_scheduling_attempts",
+			Help:    "Tries it took to schedule a pod.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 5),
+		}),
+		sli: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "scheduler_pod_scheduling_sli_duration_seconds",
+			Help:    "Seconds from seeing a pod to its binding.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 20),
+		}, []string{"attempts"}),
+		incoming: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "scheduler_queue_incoming_pods_total",
+			Help: "Pods put into a queue, by queue and cause.",
+		}, []string{"queue", "event"}),
+		victims: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "scheduler_preemption_victims",
+			Help:    "Pods taken away to make room for one.",
+			Buckets: prometheus.ExponentialBuckets(1, 2, 7),
+		}),
+		preempted: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "scheduler_preemption_attempts_total",
+			Help: "Tries to make room for a pod by taking others away.",
+		}),
+		nodes: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "scheduler_cache_size", Help: "Nodes known.", ConstLabels: prometheus.Labels{"type": "nodes"},
+		}),
+		leader: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "leader_election_master_status", Help: "1 while this instance schedules.",
+			ConstLabels: prometheus.Labels{"name": lease},
+		}),
+	}
+	m.registry.MustRegister(m.tries, m.latency, m.algorithm, m.attempts, m.sli, m.incoming, m.victims, m.preempted,
+		m.nodes, m.leader, pending{q})
+	return m
+}
+
+func (m *metrics) attempt(result, profile string, took time.Duration) {
+	m.tries.WithLabelValues(profile, result).Inc()
+	m.latency.WithLabelValues(profile, result).Observe(took.Seconds())
+}
+
+// attemptsLabel groups the many.
+func attemptsLabel(attempts int) string {
+	const many = 15
+	if attempts >= many {
+		return strconv.Itoa(many) + "+"
+	}
+	return strconv.Itoa(attempts)
+}
+
+// pending asks the queue when it is asked.
+type pending struct{ queue *queue.Queue }
+
+func pendingDesc() *prometheus.Desc {
+	return prometheus.NewDesc("scheduler_pending_pods", "Pods that wait, by queue.", []string{"queue"}, nil)
+}
+
+func (p pending) Describe(out chan<- *prometheus.Desc) { out <- pendingDesc() }
+
+func (p pending) Collect(out chan<- prometheus.Metric) {
+	active, backoff, unschedulable, gated := p.queue.Pending()
+	for name, count := range map[string]int{"active": active, "backoff": backoff, "unschedulable": unschedulable, "gated": gated} {
+		out <- prometheus.MustNewConstMetric(pendingDesc(), prometheus.GaugeValue, float64(count), name)
+	}
+}
+
+// serve starts the health and metrics server, if there is to be one.
+func (s *Scheduler) serve(ctx context.Context, group *errgroup.Group) error {
+	listener, err := s.listen()
+	if err != nil || listener == nil {
+		return err
+	}
+	server := &diagnostics.Server{Listener: listener, Metrics: s.metrics.registry, Ready: s.ready}
+	if s.config.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(s.config.CertFile, s.config.KeyFile)
+		if err != nil {
+			return errors.Join(fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err), listener.Close())
+		}
+		server.Certificate = &pair
+	}
+	group.Go(func() error { return server.Run(ctx) })
+	return nil
+}
+
+func (s *Scheduler) ready() error {
+	if !s.synced.Load() {
+		return errors.New("informers have not synced yet")
+	}
+	return nil
+}

@@ -1,0 +1,251 @@
+package queue
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"quintet.dev/quintet/components/scheduler/snapshot"
+)
+
+// tick is how late patience may end.
+const tick = 30 * time.Second
+
+// Run wakes pods whose back-off or patience has ended, until ctx ends.
+func (q *Queue) Run(ctx context.Context) {
+	for {
+		q.mu.Lock()
+		q.flush()
+		wait := q.nextDeadline()
+		q.mu.Unlock()
+		timer := q.config.Clock.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-q.runner:
+		case <-timer.C():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// flush moves what has waited long enough.
+func (q *Queue) flush() {
+	now := q.config.Clock.Now()
+	for _, h := range []*heap{&q.backoff, &q.failing} {
+		for i := h.top(); i != nil && !i.ready.After(now); i = h.top() {
+			q.leave(i)
+			q.enter(i, active, "BackoffComplete")
+		}
+	}
+	if q.parked == 0 || now.Sub(q.scanned) < tick {
+		return
+	}
+	q.scanned = now
+	var late []*Item
+	for _, i := range q.items {
+		if i.state == unschedulable && now.Sub(i.queued) >= q.config.Patience {
+			late = append(late, i)
+		}
+	}
+	for _, i := range late {
+		q.leave(i)
+		q.wake(i, "UnschedulableTimeout")
+	}
+}
+
+func (q *Queue) nextDeadline() time.Duration {
+	wait := tick
+	now := q.config.Clock.Now()
+	for _, h := range []*heap{&q.backoff, &q.failing} {
+		if i := h.top(); i != nil {
+			wait = min(wait, max(i.ready.Sub(now), 0))
+		}
+	}
+	return wait
+}
+
+// update replaces the pod of an item and wakes it if the change can help it.
+func (q *Queue) update(i *Item, p *snapshot.Pod) {
+	old := i.Pod
+	if i.next != nil {
+		old = i.next
+	}
+	e := Event{Kind: ownChanges(old, p), OldPod: old, Pod: p}
+	if i.state == inFlight {
+		i.next = p // the holder reads i.Pod
+		if e.Kind != 0 {
+			q.events = append(q.events, e)
+		}
+		return
+	}
+	i.Pod = p
+	switch i.state {
+	case active:
+		if old.Priority != p.Priority {
+			q.active.fix(i)
+		}
+	case gated:
+		if q.config.Gate(p) == "" {
+			q.leave(i)
+			i.RefusedBy = nil
+			i.queued = q.config.Clock.Now()
+			q.enter(i, active, e.Kind.String())
+		}
+	case unschedulable:
+		if e.Kind != 0 && q.config.Hints.helps(p, i.RefusedBy, e) {
+			q.leave(i)
+			q.wake(i, e.Kind.String())
+		}
+	}
+}
+
+// helped tells whether an event that came during a flight helps the pod: others' changes, and its own.
+func (q *Queue) helped(i *Item, e Event) bool {
+	own := OwnLabels | OwnTolerations | OwnRequests | OwnGates
+	if e.Kind&own != 0 && e.Pod.UID() != i.Pod.UID() {
+		return false
+	}
+	return q.config.Hints.helps(i.Pod, i.RefusedBy, e)
+}
+
+// hold puts an item where it is told, unless it is gated.
+func (q *Queue) hold(i *Item, to state, cause string) {
+	if gate := q.config.Gate(i.Pod); gate != "" {
+		i.RefusedBy = []string{gate}
+		to = gated
+	}
+	q.enter(i, to, cause)
+}
+
+// wake puts an item that an event can help where it is tried again, not before its back-off ends.
+func (q *Queue) wake(i *Item, cause string) { q.backOff(i, backingOff, cause) }
+
+// backOff counts from the end of the last try.
+func (q *Queue) backOff(i *Item, to state, cause string) {
+	i.ready = i.queued.Add(q.delay(i, to))
+	if !i.ready.After(q.config.Clock.Now()) {
+		to = active
+	}
+	q.hold(i, to, cause)
+}
+
+func (q *Queue) delay(i *Item, to state) time.Duration {
+	tries := i.Attempts
+	if to == failing {
+		tries = i.errors
+	}
+	delay := q.config.InitialBackoff
+	for n := 1; n < tries && delay < q.config.MaxBackoff; n++ {
+		delay *= 2
+	}
+	return min(delay, q.config.MaxBackoff)
+}
+
+func (q *Queue) enter(i *Item, to state, cause string) {
+	i.state = to
+	name := ""
+	switch to {
+	case active:
+		q.active.push(i)
+		name = "active"
+	case backingOff:
+		q.backoff.push(i)
+		name = "backoff"
+	case failing:
+		q.failing.push(i)
+		name = "backoff"
+	case unschedulable:
+		q.park(i)
+		name = "unschedulable"
+	case gated:
+		q.gated++
+		name = "gated"
+	}
+	if q.config.Incoming != nil {
+		q.config.Incoming(name, cause)
+	}
+	switch to {
+	case active:
+		signal(q.popper)
+	case backingOff:
+		signal(q.popper)
+		signal(q.runner)
+	case failing:
+		signal(q.runner)
+	}
+}
+
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (q *Queue) leave(i *Item) {
+	switch i.state {
+	case active:
+		q.active.remove(i)
+	case backingOff:
+		q.backoff.remove(i)
+	case failing:
+		q.failing.remove(i)
+	case unschedulable:
+		q.unpark(i)
+	case gated:
+		q.gated--
+	}
+}
+
+func (q *Queue) park(i *Item) {
+	q.parked++
+	for _, plugin := range refusers(i) {
+		if q.waiting[plugin] == nil {
+			q.waiting[plugin] = map[*Item]struct{}{}
+		}
+		q.waiting[plugin][i] = struct{}{}
+	}
+}
+
+func (q *Queue) unpark(i *Item) {
+	q.parked--
+	for _, plugin := range refusers(i) {
+		delete(q.waiting[plugin], i)
+	}
+}
+
+func refusers(i *Item) []string {
+	if len(i.RefusedBy) == 0 {
+		return []string{""}
+	}
+	return i.RefusedBy
+}
+
+// since returns the events that came during i's flight.
+func (q *Queue) since(i *Item) []Event { return q.events[i.sequence-q.sequence:] }
+
+// land ends a flight and forgets the events that no other flight needs.
+func (q *Queue) land(i *Item) {
+	at := slices.Index(q.flights, i)
+	if at < 0 {
+		return
+	}
+	q.flights = slices.Delete(q.flights, at, at+1)
+	if len(q.flights) == 0 {
+		q.sequence += uint64(len(q.events))
+		clear(q.events)
+		q.events = q.events[:0]
+		return
+	}
+	if at > 0 {
+		return
+	}
+	drop := int(q.flights[0].sequence - q.sequence)
+	if drop > len(q.events)/2 { // moving the rest is paid for by what goes
+		q.events = slices.Delete(q.events, 0, drop)
+		q.sequence += uint64(drop)
+	}
+}

@@ -1,0 +1,195 @@
+package scheduler
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	"quintet.dev/quintet/components/scheduler/queue"
+	"quintet.dev/quintet/components/scheduler/snapshot"
+)
+
+// watch prepares the informers that feed the snapshot and the queue.
+func (s *Scheduler) watch(ctx context.Context) (informers.SharedInformerFactory, error) {
+	factory := informers.NewSharedInformerFactoryWithOptions(s.client, 0, informers.WithTransform(trim))
+	pods := factory.InformerFor(&v1.Pod{}, s.podInformer)
+	_, err1 := pods.AddEventHandler(handler(s.addPod, s.updatePod, s.deletePod))
+	_, err2 := factory.Core().V1().Nodes().Informer().AddEventHandler(handler(s.addNode, s.updateNode, s.deleteNode))
+	_, err3 := factory.Core().V1().Namespaces().Informer().AddEventHandler(handler(s.addNamespace, s.updateNamespace, s.deleteNamespace))
+	for _, err := range []error{err1, err2, err3} {
+		if err != nil {
+			return nil, fmt.Errorf("watch: %w", err)
+		}
+	}
+	return factory, nil
+}
+
+// handler turns typed functions into an event handler.
+func handler[T any](add func(T), update func(old, now T), remove func(T)) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { add(obj.(T)) },
+		UpdateFunc: func(old, now any) { update(old.(T), now.(T)) },
+		DeleteFunc: func(obj any) {
+			if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+				obj = gone.Obj
+			}
+			if last, ok := obj.(T); ok {
+				remove(last)
+			}
+		},
+	}
+}
+
+// trim drops what nobody here reads.
+func trim(obj any) (any, error) {
+	if accessor, err := meta.Accessor(obj); err == nil {
+		accessor.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
+func finished(p *v1.Pod) bool {
+	return p.Status.Phase == v1.PodSucceeded || p.Status.Phase == v1.PodFailed
+}
+
+func placed(p *v1.Pod) bool { return p.Spec.NodeName != "" && !finished(p) }
+
+// ours tells whether the pod waits for a node from one of the profiles.
+func (s *Scheduler) ours(p *v1.Pod) bool {
+	return p.Spec.NodeName == "" && !finished(p) && s.profiles[p.Spec.SchedulerName] != nil
+}
+
+func (s *Scheduler) addPod(obj *v1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case placed(obj):
+		s.place(snapshot.NewPod(obj))
+	case s.ours(obj):
+		p := snapshot.NewPod(obj)
+		s.nominations.follow(nil, p)
+		s.queue.Add(p)
+	}
+}
+
+// place takes in a pod that got its node from the API server; the caller holds mu.
+func (s *Scheduler) place(p *snapshot.Pod) {
+	s.queue.Delete(p.UID())
+	s.nominations.remove(p.UID())
+	s.snapshot.SetPod(p)
+	s.queue.Move(queue.Event{Kind: queue.PodAdded, Pod: p})
+}
+
+func (s *Scheduler) updatePod(old, now *v1.Pod) {
+	if old.UID != now.UID {
+		s.deletePod(old)
+		s.addPod(now)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case placed(now) && placed(old):
+		s.replace(snapshot.NewPod(old), snapshot.NewPod(now))
+	case placed(now):
+		s.place(snapshot.NewPod(now))
+	case s.ours(now):
+		p := snapshot.NewPod(now)
+		s.nominations.follow(snapshot.NewPod(old), p)
+		s.queue.Add(p)
+	default:
+		s.gone(old)
+	}
+}
+
+// replace updates a placed pod; the caller holds mu.
+func (s *Scheduler) replace(old, now *snapshot.Pod) {
+	s.snapshot.SetPod(now)
+	var kinds queue.Kind
+	if !maps.Equal(old.Obj.Labels, now.Obj.Labels) || old.Terminating() != now.Terminating() {
+		kinds |= queue.PodLabels
+	}
+	if queue.Shrunk(old, now) {
+		kinds |= queue.PodShrunk
+	}
+	if kinds != 0 {
+		s.queue.Move(queue.Event{Kind: kinds, OldPod: old, Pod: now})
+	}
+}
+
+func (s *Scheduler) deletePod(obj *v1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gone(obj)
+}
+
+// gone forgets a pod, wherever it is; the caller holds mu.
+func (s *Scheduler) gone(obj *v1.Pod) {
+	s.queue.Delete(obj.UID)
+	s.nominations.remove(obj.UID)
+	if s.snapshot.RemovePod(obj.UID) {
+		s.queue.Move(queue.Event{Kind: queue.PodRemoved, OldPod: snapshot.NewPod(obj)})
+	}
+}
+
+func (s *Scheduler) addNode(n *v1.Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.snapshot.SetNode(n)
+	s.metrics.nodes.Inc()
+	s.queue.Move(queue.Event{Kind: queue.NodeAdded, Node: n})
+}
+
+func (s *Scheduler) updateNode(old, now *v1.Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.snapshot.SetNode(now)
+	var kinds queue.Kind
+	if !equality.Semantic.DeepEqual(old.Status.Allocatable, now.Status.Allocatable) {
+		kinds |= queue.NodeAllocatable
+	}
+	if !maps.Equal(old.Labels, now.Labels) {
+		kinds |= queue.NodeLabels
+	}
+	if old.Spec.Unschedulable != now.Spec.Unschedulable || !equality.Semantic.DeepEqual(old.Spec.Taints, now.Spec.Taints) {
+		kinds |= queue.NodeTaints
+	}
+	if kinds != 0 {
+		s.queue.Move(queue.Event{Kind: kinds, OldNode: old, Node: now})
+	}
+}
+
+func (s *Scheduler) deleteNode(n *v1.Node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.snapshot.RemoveNode(n.Name)
+	s.metrics.nodes.Dec()
+}
+
+func (s *Scheduler) addNamespace(n *v1.Namespace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.snapshot.SetNamespace(n.Name, n.Labels)
+}
+
+func (s *Scheduler) updateNamespace(old, now *v1.Namespace) {
+	if maps.Equal(old.Labels, now.Labels) {
+		return
+	}
+	s.addNamespace(now)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue.Move(queue.Event{Kind: queue.NamespaceLabels})
+}
+
+func (s *Scheduler) deleteNamespace(n *v1.Namespace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.snapshot.RemoveNamespace(n.Name)
+}
