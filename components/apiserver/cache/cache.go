@@ -2,73 +2,272 @@ package cache
 
 import (
 	"context"
-	"strconv"
+	"strings"
+	"sync"
 
+	"github.com/tidwall/btree"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/storage"
 )
 
 // Cache is one resource: all versions of a kind. All methods are safe for concurrent use. Their errors are API status
 // errors: NotFound, AlreadyExists, Conflict, Expired (410), Timeout (the resource version asked for lies ahead), BadRequest
-// (an unreadable resource version or continue token).
+// (an unreadable resource version or continue token), ServiceUnavailable (the resource is being removed).
 type Cache struct {
+	set      *Set
 	kind     *kinds.Kind
 	resource schema.GroupResource
+	prefix   string // of all keys, with a slash
+	stored   *serial.Storage
 	formats  map[formatKey]*Format
+	indexed  []index
+	flights  flights
+
+	ready  chan struct{} // closed with the first install
+	closed chan struct{}
+
+	mu       sync.Mutex
+	loading  []storage.Event // what came before the first install; nil afterwards
+	loaded   bool
+	state    tree
+	last     int64     // revision of the last change
+	view     *snapshot // of state, nil when it has changed since
+	kept     []*snapshot
+	history  ring
+	watchers registry
+}
+
+// tree is the state: entries by key, and by (value, key) for each index.
+type tree struct {
+	items   *btree.BTreeG[*Entry]
+	indexes []*btree.BTreeG[indexed]
+}
+
+type index struct {
+	field string
+	value func(kinds.Object) string
+}
+
+type indexed struct {
+	value string
+	entry *Entry
+}
+
+func newTree(indexes int) tree {
+	t := tree{items: btree.NewBTreeGOptions(func(a, b *Entry) bool { return a.Key < b.Key }, btree.Options{NoLocks: true})}
+	for range indexes {
+		t.indexes = append(t.indexes, btree.NewBTreeGOptions(func(a, b indexed) bool {
+			if a.value != b.value {
+				return a.value < b.value
+			}
+			return a.entry.Key < b.entry.Key
+		}, btree.Options{NoLocks: true}))
+	}
+	return t
+}
+
+func newCache(s *Set, kind *kinds.Kind) *Cache {
+	c := &Cache{
+		set: s, kind: kind,
+		resource: schema.GroupResource{Group: kind.Hub.Group, Resource: kind.Resource},
+		prefix:   s.prefix + kind.Prefix + "/",
+		stored:   serial.NewStorage(kind),
+		formats:  makeFormats(kind, s.budget),
+		ready:    make(chan struct{}), closed: make(chan struct{}),
+		history: ring{limit: s.config.Events},
+	}
+	for _, field := range kind.Indexed {
+		c.indexed = append(c.indexed, index{field: field, value: fieldOf(kind, field)})
+	}
+	c.state = newTree(len(c.indexed))
+	c.watchers.init(len(c.indexed))
+	return c
 }
 
 // Kind returns the row of the table.
 func (c *Cache) Kind() *kinds.Kind { return c.kind }
 
 // Key returns the key of an object; namespace is "" for kinds without.
-func (c *Cache) Key(namespace, name string) string { return "" }
+func (c *Cache) Key(namespace, name string) string {
+	if c.kind.Namespaced {
+		return c.prefix + namespace + "/" + name
+	}
+	return c.prefix + name
+}
+
+// names takes a key apart.
+func (c *Cache) names(key string) (namespace, name string) {
+	rest := key[len(c.prefix):]
+	if !c.kind.Namespaced {
+		return "", rest
+	}
+	namespace, name, _ = strings.Cut(rest, "/")
+	return namespace, name
+}
 
 // WaitReady returns when the cache has its objects.
-func (c *Cache) WaitReady(ctx context.Context) error { return nil }
-
-// Get returns an object: by resourceVersion "" the newest there is, by "0" any that is at hand, else one that is not
-// older.
-func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, error) { return nil, nil }
-
-// List returns the objects that the options choose.
-func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) { return nil, nil }
-
-// Watch begins to watch. The watcher ends with ctx, or when it falls too far behind; it must be closed.
-func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) { return nil, nil }
-
-// Create stores a new object. obj belongs to the cache from then on; its resource version is dropped.
-func (c *Cache) Create(ctx context.Context, key string, obj kinds.Object, ttl TTL) (*Entry, error) {
-	return nil, nil
+func (c *Cache) WaitReady(ctx context.Context) error {
+	select {
+	case <-c.ready:
+		return nil
+	default:
+	}
+	select {
+	case <-c.ready:
+		return nil
+	case <-c.closed:
+		return c.errClosed()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
-// Update replaces an object by what mutate makes of it; see Mutate. If that is the same, nothing is written and the
-// current entry is returned. ttl may be nil.
-func (c *Cache) Update(ctx context.Context, key string, ttl func(kinds.Object) TTL, mutate Mutate) (*Entry, error) {
-	return nil, nil
+// Ready reports whether the cache has its objects.
+func (c *Cache) Ready() bool {
+	select {
+	case <-c.ready:
+		return true
+	default:
+		return false
+	}
 }
 
-// Delete removes an object and returns its last state, at the resource version of its removal. check may refuse, and may
-// be called several times; nil allows all.
-func (c *Cache) Delete(ctx context.Context, key string, check func(current *Entry) error) (*Entry, error) {
-	return nil, nil
+// read decodes what is stored. What can't be read is logged and left out: it is there for none of the API's verbs, and
+// only its creation fails.
+func (c *Cache) read(kv *storage.KeyValue) *Entry {
+	e, err := c.decode(kv)
+	if err != nil {
+		klog.ErrorS(err, "An object in the store can't be read; it is left out", "key", kv.Key, "revision", kv.Revision)
+		return nil
+	}
+	return e
+}
+
+func (c *Cache) decode(kv *storage.KeyValue) (*Entry, error) {
+	obj, err := c.stored.Decode(kv.Value)
+	if err != nil {
+		return nil, err
+	}
+	obj.SetResourceVersion(formatRevision(kv.Revision))
+	return &Entry{Key: kv.Key, Revision: kv.Revision, Object: obj, sum: sumOf(kv.Value)}, nil
+}
+
+// install replaces the whole state by what a list found, then applies what came meanwhile.
+func (c *Cache) install(content []*Entry, revision int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.state = newTree(len(c.indexed))
+	for _, e := range content {
+		c.state.items.Load(e)
+		c.addToIndexes(e)
+	}
+	c.last, c.view, c.kept = revision, nil, nil
+	c.history.reset(revision)
+	c.watchers.endAll(errExpired("the server has lost its place in the store's history"))
+	waiting := c.loading
+	c.loading, c.loaded = nil, true
+	for i := range waiting {
+		if waiting[i].Revision > revision {
+			c.change(&waiting[i])
+		}
+	}
+	if !c.Ready() {
+		close(c.ready)
+	}
+}
+
+// apply takes an event of the store. Events come one by one, from one goroutine.
+func (c *Cache) apply(e *storage.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.loaded {
+		c.loading = append(c.loading, *e)
+		return
+	}
+	if e.Revision > c.last {
+		c.change(e)
+	}
+}
+
+// change is called with c.mu held.
+func (c *Cache) change(e *storage.Event) {
+	now := &change{revision: e.Revision}
+	if e.Type == storage.Put {
+		if now.entry = c.flights.landed(e); now.entry == nil {
+			if now.entry = c.read(&e.KeyValue); now.entry == nil {
+				return
+			}
+		}
+		now.prev, _ = c.state.items.Set(now.entry)
+	} else {
+		now.prev, _ = c.state.items.Delete(&Entry{Key: e.Key})
+		if now.prev == nil {
+			return
+		}
+	}
+	if now.prev != nil {
+		c.removeFromIndexes(now.prev)
+	}
+	if now.entry != nil {
+		c.addToIndexes(now.entry)
+	}
+	if c.view != nil {
+		c.view.until = e.Revision
+		c.view = nil
+	}
+	c.last = e.Revision
+	c.history.append(now)
+	c.dispatch(now)
+}
+
+func (c *Cache) addToIndexes(e *Entry) {
+	for i := range c.indexed {
+		c.state.indexes[i].Set(indexed{c.indexed[i].value(e.Object), e})
+	}
+}
+
+func (c *Cache) removeFromIndexes(e *Entry) {
+	for i := range c.indexed {
+		c.state.indexes[i].Delete(indexed{c.indexed[i].value(e.Object), e})
+	}
+}
+
+func (c *Cache) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.closed:
+		return
+	default:
+	}
+	close(c.closed)
+	c.watchers.endAll(c.errClosed())
 }
 
 // Peek returns an entry as the cache has it now, without waiting for anything.
-func (c *Cache) Peek(key string) (*Entry, bool) { return nil, false }
+func (c *Cache) Peek(key string) (*Entry, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.items.Get(&Entry{Key: key})
+}
 
-// PeekList calls yield for the entries of a namespace ("" for all) as the cache has them now, in the order of their keys.
-func (c *Cache) PeekList(namespace string, yield func(*Entry) bool) {}
+// PeekList calls yield for the entries of a namespace ("" for all) as the cache has them now, in the order of their keys,
+// until it returns false.
+func (c *Cache) PeekList(namespace string, yield func(*Entry) bool) {
+	prefix := c.scope(namespace)
+	c.snapshot().items.Ascend(&Entry{Key: prefix}, func(e *Entry) bool {
+		return strings.HasPrefix(e.Key, prefix) && yield(e)
+	})
+}
 
-// Watcher delivers the events of a watch. Next is for one goroutine.
-type Watcher struct{}
-
-// Next returns what has happened since the last call, and waits if nothing has. The events are shared: they must not be
-// changed. It returns ctx's error when ctx ends, and when the watch is over a status error to be sent to the client:
-// Expired (410) if it fell behind.
-func (w *Watcher) Next(ctx context.Context) ([]Event, error) { return nil, nil }
-
-// Close ends the watch.
-func (w *Watcher) Close() {}
-
-func formatRevision(r int64) string { return strconv.FormatInt(r, 10) }
+// scope is the prefix of the keys of a namespace, or of all.
+func (c *Cache) scope(namespace string) string {
+	if namespace == "" || !c.kind.Namespaced {
+		return c.prefix
+	}
+	return c.prefix + namespace + "/"
+}

@@ -17,6 +17,8 @@ type Entry struct {
 	Revision int64
 	Object   kinds.Object
 
+	sum uint64 // of the stored value; 0 if the entry never lay in the store like this
+
 	mu        sync.Mutex
 	encodings atomic.Pointer[encoding]
 }

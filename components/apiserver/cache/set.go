@@ -3,7 +3,12 @@ package cache
 import (
 	"context"
 	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -19,32 +24,196 @@ type Config struct {
 	Encodings int64
 	// Events is how many events a resource remembers at most; 10,000 if 0.
 	Events int
-	// Clock is for bookmarks and for the end of what is kept; the real one if nil.
+	// Clock is for bookmarks and timeouts; the real one if nil.
 	Clock clock.WithTicker
 }
 
+// Defaults of Config.
+const (
+	defaultPrefix    = "/registry"
+	defaultEncodings = 32 << 20
+	defaultEvents    = 10_000
+)
+
+// retryPause is waited before the store is asked again after a failure.
+const retryPause = 50 * time.Millisecond
+
 // Set is the caches of all resources of a store.
 type Set struct {
-	config Config
+	config  Config
+	prefix  string // with a slash
+	budget  *Budget
+	reached horizon
+	asker   asker
+
+	// base ends with Run; work counts what Run waits for.
+	base   context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu      sync.Mutex
+	running bool
+	caches  []*Cache
+	routes  atomic.Pointer[map[string]*Cache] // by key prefix below s.prefix, "pods/"; replaced, never changed
 }
 
 // NewSet makes an empty set.
 func NewSet(config Config) (*Set, error) {
-	return nil, errors.New("not yet")
+	if config.Store == nil {
+		return nil, errors.New("cache: Config.Store is missing")
+	}
+	if config.Prefix == "" {
+		config.Prefix = defaultPrefix
+	}
+	if config.Encodings == 0 {
+		config.Encodings = defaultEncodings
+	}
+	if config.Events == 0 {
+		config.Events = defaultEvents
+	}
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
+	}
+	s := &Set{config: config, prefix: strings.TrimSuffix(config.Prefix, "/") + "/", budget: NewBudget(config.Encodings)}
+	s.base, s.cancel = context.WithCancel(context.Background())
+	s.asker.ask = func() (int64, error) { return config.Store.Revision(s.base) }
+	s.routes.Store(&map[string]*Cache{})
+	return s, nil
 }
 
 // Add makes the cache of a stored kind. It may be called at any time; if the set runs already, the cache gets ready on
 // its own. It panics if there is one with the same prefix.
-func (s *Set) Add(kind *kinds.Kind) *Cache { return nil }
+func (s *Set) Add(kind *kinds.Kind) *Cache {
+	c := newCache(s, kind)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changeRoutes(func(routes map[string]*Cache) {
+		if routes[kind.Prefix+"/"] != nil {
+			panic("cache: two kinds are stored below " + kind.Prefix)
+		}
+		routes[kind.Prefix+"/"] = c
+	})
+	s.caches = append(s.caches, c)
+	if s.running {
+		s.work.Go(func() { s.loadOne(s.base, c) })
+	}
+	return c
+}
 
 // Remove ends all watches of a resource and forgets it.
-func (s *Set) Remove(c *Cache) {}
+func (s *Set) Remove(c *Cache) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changeRoutes(func(routes map[string]*Cache) { delete(routes, c.kind.Prefix+"/") })
+	for i, other := range s.caches {
+		if other == c {
+			s.caches = append(s.caches[:i:i], s.caches[i+1:]...)
+			break
+		}
+	}
+	c.close()
+}
+
+func (s *Set) changeRoutes(change func(map[string]*Cache)) {
+	routes := map[string]*Cache{}
+	for k, v := range *s.routes.Load() {
+		routes[k] = v
+	}
+	change(routes)
+	s.routes.Store(&routes)
+}
+
+// route finds the cache that a key belongs to: prefixes have one element ("pods/") or two ("services/specs/").
+func route(routes map[string]*Cache, key string) *Cache {
+	end := strings.IndexByte(key, '/') + 1
+	if end == 0 {
+		return nil
+	}
+	if c := routes[key[:end]]; c != nil {
+		return c
+	}
+	next := strings.IndexByte(key[end:], '/') + 1
+	if next == 0 {
+		return nil
+	}
+	return routes[key[:end+next]]
+}
 
 // Run lists and follows the store until ctx ends. It returns only errors that trying again can't mend.
-func (s *Set) Run(ctx context.Context) error { return nil }
+func (s *Set) Run(ctx context.Context) error {
+	defer s.work.Wait()
+	defer s.cancel()
+	stop := context.AfterFunc(ctx, s.cancel)
+	defer stop()
+	defer s.end()
+	for s.base.Err() == nil {
+		revision, err := s.load(s.base)
+		if err == nil {
+			err = s.follow(s.base, revision)
+		}
+		if errors.Is(err, storage.ErrClosed) {
+			return err
+		}
+		if s.base.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Following the store; trying again from the start")
+			s.pause(s.base)
+		}
+	}
+	return nil
+}
+
+// end closes all caches: their watchers end, and waiting reads fail.
+func (s *Set) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.caches {
+		c.close()
+	}
+}
+
+func (s *Set) pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-s.config.Clock.After(retryPause):
+	}
+}
+
+// follow applies the events after revision until the watch ends.
+func (s *Set) follow(ctx context.Context, revision int64) error {
+	w := s.config.Store.Watch(ctx, s.prefix, revision)
+	for batch := range w.Events() {
+		s.apply(batch)
+	}
+	return w.Err()
+}
+
+// apply brings all caches to the revision of a batch, then tells those who wait for it.
+func (s *Set) apply(batch []storage.Event) {
+	routes := *s.routes.Load()
+	for i := range batch {
+		e := &batch[i]
+		if e.Type == storage.Progress {
+			continue
+		}
+		if c := route(routes, e.Key[len(s.prefix):]); c != nil {
+			c.apply(e)
+		}
+	}
+	s.reached.advance(batch[len(batch)-1].Revision)
+}
 
 // WaitReady returns when all caches that were added before Run have their objects.
-func (s *Set) WaitReady(ctx context.Context) error { return nil }
+func (s *Set) WaitReady(ctx context.Context) error {
+	s.mu.Lock()
+	caches := append([]*Cache(nil), s.caches...)
+	s.mu.Unlock()
+	for _, c := range caches {
+		if err := c.WaitReady(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Revision returns the revision that all caches have reached.
-func (s *Set) Revision() int64 { return 0 }
+func (s *Set) Revision() int64 { return s.reached.revision.Load() }

@@ -1,0 +1,136 @@
+package cache
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/utils/clock"
+)
+
+// horizon is the revision that the caches have reached, and those who wait for it to move.
+type horizon struct {
+	revision atomic.Int64
+
+	mu      sync.Mutex
+	waiters map[*waiter]struct{}
+}
+
+type waiter struct {
+	revision int64
+	done     chan struct{}
+}
+
+func (h *horizon) advance(revision int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if revision <= h.revision.Load() {
+		return
+	}
+	h.revision.Store(revision)
+	for w := range h.waiters {
+		if w.revision <= revision {
+			close(w.done)
+			delete(h.waiters, w)
+		}
+	}
+}
+
+// Nudges: events of our prefix come by themselves, but the store's revision may have been moved by keys of others; then
+// only progress, asked for, tells that nothing of ours is missing.
+const (
+	firstNudge = 3 * time.Millisecond
+	nextNudges = 100 * time.Millisecond
+)
+
+// wait returns when revision is reached, or with ctx's error. It calls nudge while it waits.
+func (h *horizon) wait(ctx context.Context, c clock.Clock, revision int64, nudge func()) error {
+	if h.revision.Load() >= revision {
+		return nil
+	}
+	w := &waiter{revision: revision, done: make(chan struct{})}
+	h.mu.Lock()
+	if h.revision.Load() >= revision {
+		h.mu.Unlock()
+		return nil
+	}
+	if h.waiters == nil {
+		h.waiters = map[*waiter]struct{}{}
+	}
+	h.waiters[w] = struct{}{}
+	h.mu.Unlock()
+	defer func() {
+		h.mu.Lock()
+		delete(h.waiters, w)
+		h.mu.Unlock()
+	}()
+	timer := c.NewTimer(firstNudge)
+	defer timer.Stop()
+	for {
+		select {
+		case <-w.done:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C():
+			nudge()
+			timer.Reset(nextNudges)
+		}
+	}
+}
+
+// asker asks a question once for all who wait at that moment: an answer counts only for those who came before the
+// question was put.
+type asker struct {
+	ask func() (int64, error)
+
+	mu   sync.Mutex
+	busy bool
+	next *question
+}
+
+type question struct {
+	done   chan struct{}
+	answer int64
+	err    error
+}
+
+func (a *asker) current(ctx context.Context) (int64, error) {
+	a.mu.Lock()
+	if !a.busy {
+		a.busy = true
+		a.mu.Unlock()
+		answer, err := a.ask()
+		a.handOver()
+		return answer, err
+	}
+	if a.next == nil {
+		a.next = &question{done: make(chan struct{})}
+	}
+	q := a.next
+	a.mu.Unlock()
+	select {
+	case <-q.done:
+		return q.answer, q.err
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// handOver lets those who came meanwhile have their question put.
+func (a *asker) handOver() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := a.next
+	a.next = nil
+	if q == nil {
+		a.busy = false
+		return
+	}
+	go func() {
+		q.answer, q.err = a.ask()
+		close(q.done)
+		a.handOver()
+	}()
+}

@@ -1,0 +1,110 @@
+package cache
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// matcher is a predicate made ready to be asked often.
+type matcher struct {
+	prefix string // of the keys
+	label  labels.Selector
+	fields []fieldTest
+}
+
+type fieldTest struct {
+	field string
+	value func(kinds.Object) string
+	want  string
+	not   bool
+}
+
+func (c *Cache) matcher(namespace string, p Predicate) matcher {
+	m := matcher{prefix: c.scope(namespace)}
+	if p.Label != nil && !p.Label.Empty() {
+		m.label = p.Label
+	}
+	if p.Field != nil && !p.Field.Empty() {
+		for _, r := range p.Field.Requirements() {
+			m.fields = append(m.fields, fieldTest{
+				field: r.Field, value: fieldOf(c.kind, r.Field), want: r.Value, not: r.Operator == selection.NotEquals,
+			})
+		}
+	}
+	return m
+}
+
+// fieldOf returns how the value of a selectable field is had; of an unknown field it is "".
+func fieldOf(kind *kinds.Kind, field string) func(kinds.Object) string {
+	switch field {
+	case "metadata.name":
+		return func(o kinds.Object) string { return o.GetName() }
+	case "metadata.namespace":
+		return func(o kinds.Object) string { return o.GetNamespace() }
+	}
+	if value := kind.Fields[field]; value != nil {
+		return value
+	}
+	return func(kinds.Object) string { return "" }
+}
+
+// all reports whether the matcher takes every object with its prefix.
+func (m *matcher) all() bool { return m.label == nil && len(m.fields) == 0 }
+
+func (m *matcher) matches(e *Entry) bool {
+	if e == nil || !strings.HasPrefix(e.Key, m.prefix) {
+		return false
+	}
+	for i := range m.fields {
+		t := &m.fields[i]
+		if (t.value(e.Object) == t.want) == t.not {
+			return false
+		}
+	}
+	return m.label == nil || m.label.Matches(labels.Set(e.Object.GetLabels()))
+}
+
+// event translates a change for this matcher; ok is false if it concerns nothing that it has seen or can see.
+func (m *matcher) event(c *change) (e Event, ok bool) {
+	is, was := m.matches(c.entry), m.matches(c.prev)
+	switch {
+	case is && was:
+		return Event{Modified, c.entry}, true
+	case is:
+		return Event{Added, c.entry}, true
+	case was:
+		return Event{Deleted, c.lost()}, true
+	}
+	return Event{}, false
+}
+
+// required returns the value that the field must have, if the matcher wants a certain one.
+func (m *matcher) required(field string) (string, bool) {
+	for _, t := range m.fields {
+		if t.field == field && !t.not {
+			return t.want, true
+		}
+	}
+	return "", false
+}
+
+// key returns the only key that can match, if the matcher names an object.
+func (m *matcher) key(c *Cache, namespace string) (string, bool) {
+	name, ok := m.required("metadata.name")
+	if !ok {
+		return "", false
+	}
+	if !c.kind.Namespaced {
+		return c.Key("", name), true
+	}
+	if namespace == "" {
+		if namespace, ok = m.required("metadata.namespace"); !ok {
+			return "", false
+		}
+	}
+	return c.Key(namespace, name), true
+}

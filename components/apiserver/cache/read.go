@@ -1,0 +1,221 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quintet.dev/quintet/components/apiserver/storage"
+)
+
+// freshTimeout is how long a read waits for the cache to reach a revision, as upstream's.
+const freshTimeout = 3 * time.Second
+
+// Get returns an object: by resourceVersion "" the newest there is, by "0" any that is at hand, else one that is not
+// older.
+func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, error) {
+	if err := c.freshen(ctx, resourceVersion); err != nil {
+		return nil, err
+	}
+	if e, ok := c.Peek(key); ok {
+		return e, nil
+	}
+	return nil, c.errNotFound(key)
+}
+
+// freshen waits until the cache is as new as resourceVersion says.
+func (c *Cache) freshen(ctx context.Context, resourceVersion string) error {
+	if err := c.WaitReady(ctx); err != nil {
+		return c.errStore(err, "get")
+	}
+	switch resourceVersion {
+	case "0":
+		return nil
+	case "":
+		revision, err := c.set.asker.current(ctx)
+		if err != nil {
+			return c.errStore(err, "get")
+		}
+		return c.reach(ctx, revision)
+	}
+	revision, err := parseRevision(resourceVersion)
+	if err != nil {
+		return err
+	}
+	return c.reach(ctx, revision)
+}
+
+func (c *Cache) reach(ctx context.Context, revision int64) error {
+	if c.set.Revision() >= revision {
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, freshTimeout)
+	defer cancel()
+	err := c.set.reached.wait(waiting, c.set.config.Clock, revision, func() { _ = c.set.config.Store.RequestProgress(c.set.base) })
+	if err != nil && ctx.Err() == nil {
+		return errTooLarge(revision, c.set.Revision())
+	}
+	return c.errStore(err, "get")
+}
+
+// List returns the objects that the options choose, with the meaning of resourceVersion, resourceVersionMatch, limit and
+// continue that the API concepts page gives to each combination
+// (https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list).
+func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
+	m := c.matcher(o.Namespace, o.Predicate)
+	if o.Continue != "" {
+		return c.listOn(ctx, o, m)
+	}
+	if exact(o) {
+		revision, err := parseRevision(o.ResourceVersion)
+		if err != nil {
+			return nil, err
+		}
+		return c.listAt(ctx, o, m, m.prefix, revision)
+	}
+	if o.ResourceVersion == "0" {
+		o.Limit = 0 // as upstream: what is at hand is given whole
+	}
+	if err := c.freshen(ctx, o.ResourceVersion); err != nil {
+		return nil, err
+	}
+	s, revision := c.snapshotNow()
+	return c.page(s, revision, o, m, m.prefix), nil
+}
+
+// exact reports whether a list without continue wants one revision and no other: so says the match, or a limit together
+// with a revision and no match.
+func exact(o ListOptions) bool {
+	if o.ResourceVersion == "" || o.ResourceVersion == "0" {
+		return false
+	}
+	return o.ResourceVersionMatch == metav1.ResourceVersionMatchExact ||
+		o.ResourceVersionMatch == "" && o.Limit > 0
+}
+
+// listOn goes on where a continue token says.
+func (c *Cache) listOn(ctx context.Context, o ListOptions, m matcher) (*List, error) {
+	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
+		return nil, errBadContinue("specifying resource version is not allowed when using continue")
+	}
+	t, err := decodeContinue(o.Continue, m.prefix)
+	if err != nil {
+		return nil, err
+	}
+	if t.revision > 0 {
+		l, err := c.listAt(ctx, o, m, t.from, t.revision)
+		if errors.Is(err, errCompacted) {
+			return nil, errContinueExpired(t.from, m.prefix)
+		}
+		return l, err
+	}
+	// A negative revision is the token for the inconsistent rest of a list.
+	if err := c.freshen(ctx, ""); err != nil {
+		return nil, err
+	}
+	s, revision := c.snapshotNow()
+	return c.page(s, revision, o, m, t.from), nil
+}
+
+// listAt lists at an exact revision, from a kept state or else from the store.
+func (c *Cache) listAt(ctx context.Context, o ListOptions, m matcher, from string, revision int64) (*List, error) {
+	if err := c.freshen(ctx, formatRevision(revision)); err != nil {
+		return nil, err
+	}
+	if s := c.snapshotAt(revision); s != nil {
+		return c.page(s, revision, o, m, from), nil
+	}
+	return c.pageFromStore(ctx, revision, o, m, from)
+}
+
+// page collects the entries of one answer out of a state.
+func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from string) *List {
+	l := &List{Revision: revision}
+	var rest int64
+	more := false
+	c.walk(s, o.Namespace, &m, from, func(e *Entry) bool {
+		if !m.matches(e) {
+			return true
+		}
+		if o.Limit == 0 || int64(len(l.Entries)) < o.Limit {
+			l.Entries = append(l.Entries, e)
+			return true
+		}
+		more = true
+		rest++
+		return m.all()
+	})
+	if more {
+		c.keep(s)
+		l.Continue = encodeContinue(l.Entries[len(l.Entries)-1].Key+"\x00", m.prefix, revision)
+		if m.all() {
+			l.Remaining = &rest
+		}
+	}
+	return l
+}
+
+// walk calls yield for a superset of the entries that match, in order, by the shortest way that there is.
+func (c *Cache) walk(s *snapshot, namespace string, m *matcher, from string, yield func(*Entry) bool) {
+	if key, ok := m.key(c, namespace); ok {
+		if e, ok := s.items.Get(&Entry{Key: key}); ok && key >= from {
+			yield(e)
+		}
+		return
+	}
+	for i := range c.indexed {
+		want, ok := m.required(c.indexed[i].field)
+		if !ok {
+			continue
+		}
+		s.indexes[i].Ascend(indexed{want, &Entry{Key: from}}, func(x indexed) bool {
+			return x.value == want && strings.HasPrefix(x.entry.Key, m.prefix) && yield(x.entry)
+		})
+		return
+	}
+	s.items.Ascend(&Entry{Key: from}, func(e *Entry) bool {
+		return strings.HasPrefix(e.Key, m.prefix) && yield(e)
+	})
+}
+
+// errCompacted tells that a revision is known to nobody any more.
+var errCompacted = errExpired("The provided resource version is too old: its history is no longer kept")
+
+// storePage is how many keys are asked of the store at once.
+const storePage = 500
+
+// pageFromStore collects the entries of one answer out of the store's own history.
+func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions, m matcher, from string) (*List, error) {
+	l := &List{Revision: revision}
+	r := storage.Range{Prefix: m.prefix, From: from, Revision: revision, Limit: storePage}
+	for {
+		page, err := c.set.config.Store.List(ctx, r)
+		if errors.Is(err, storage.ErrCompacted) {
+			return nil, errCompacted
+		}
+		if err != nil {
+			return nil, c.errStore(err, "list")
+		}
+		for i := range page.Items {
+			e := c.read(&page.Items[i])
+			if !m.matches(e) {
+				continue
+			}
+			if o.Limit > 0 && int64(len(l.Entries)) == o.Limit {
+				l.Continue = encodeContinue(l.Entries[len(l.Entries)-1].Key+"\x00", m.prefix, revision)
+				if rest := int64(len(page.Items)-i) + page.Remaining; m.all() {
+					l.Remaining = &rest
+				}
+				return l, nil
+			}
+			l.Entries = append(l.Entries, e)
+		}
+		if !page.More {
+			return l, nil
+		}
+		r.From = page.Items[len(page.Items)-1].Key + "\x00"
+	}
+}

@@ -1,0 +1,272 @@
+package cache
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+)
+
+// Limits of a watcher.
+const (
+	// maxBacklog is how many events a watcher may leave lying before it is ended.
+	maxBacklog = 10_000
+	// initialChunk is how many initial events Next returns at once.
+	initialChunk = 500
+	// bookmarkPeriod is upstream's; a watch with a deadline gets one more, bookmarkEarly before it.
+	bookmarkPeriod = time.Minute
+	bookmarkEarly  = 2 * time.Second
+)
+
+// Watcher delivers the events of a watch. Next is for one goroutine.
+type Watcher struct {
+	cache *Cache
+	match matcher
+	after int64 // events up to this revision are known to the client
+
+	// Of Next alone: what is still to be said of the initial state, and when the next bookmark is due.
+	initial  *snapshot
+	revision int64 // of initial
+	from     string
+	mark     bool // say when the initial events are over
+	scope    string
+	timer    clock.Timer
+	deadline time.Time
+
+	slot place // where the registry has it; guarded by Cache.mu
+
+	mu    sync.Mutex
+	queue []Event
+	err   error
+	wake  chan struct{} // holds an item when there is something in queue or err
+}
+
+// Watch begins to watch. The watcher ends when it falls too far behind; it must be closed.
+//
+// The resource version says what the client knows: "" or "0" nothing, so that what exists comes first as Added events
+// (the newest state for "", any for "0"); else the changes after it are sent. See WatchOptions.SendInitialEvents for the
+// other forms.
+func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
+	var after int64
+	if o.ResourceVersion != "" {
+		var err error
+		if after, err = parseRevision(o.ResourceVersion); err != nil {
+			return nil, err
+		}
+	}
+	listed := o.SendInitialEvents != nil && *o.SendInitialEvents
+	if err := c.freshenWatch(ctx, o.ResourceVersion, listed); err != nil {
+		return nil, err
+	}
+	w := &Watcher{
+		cache: c, match: c.matcher(o.Namespace, o.Predicate), after: after,
+		wake: make(chan struct{}, 1), scope: o.Namespace,
+	}
+	if o.Bookmarks {
+		w.deadline, _ = ctx.Deadline()
+		w.timer = c.set.config.Clock.NewTimer(w.nextBookmark())
+	}
+	initial := listed || o.SendInitialEvents == nil && after == 0
+	if err := c.join(w, initial); err != nil {
+		w.Close()
+		return nil, err
+	}
+	w.mark = listed && o.Bookmarks
+	return w, nil
+}
+
+// freshenWatch waits for what a watch must know before it begins. Only initial events need a certain state: changes after
+// a revision that has yet to come can be waited for.
+func (c *Cache) freshenWatch(ctx context.Context, resourceVersion string, initial bool) error {
+	if resourceVersion == "" || initial {
+		return c.freshen(ctx, resourceVersion)
+	}
+	return c.errStore(c.WaitReady(ctx), "watch")
+}
+
+// join registers a watcher, in one step with taking the state or the past events that it begins with.
+func (c *Cache) join(w *Watcher, initial bool) error {
+	reached := c.set.Revision()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.closed:
+		return c.errClosed()
+	default:
+	}
+	now := max(reached, c.last)
+	switch {
+	case initial:
+		w.initial, w.revision, w.from = c.viewLocked(), now, w.match.prefix
+		w.after = now
+	case w.after == 0:
+		w.after = now
+	default:
+		past, ok := c.history.since(w.after)
+		if !ok {
+			return errTooOld(w.after, c.history.start)
+		}
+		for _, change := range past {
+			if e, ok := w.match.event(change); ok {
+				w.queue = append(w.queue, e)
+			}
+		}
+		w.after = max(w.after, c.last)
+		if len(w.queue) > 0 {
+			w.wake <- struct{}{}
+		}
+	}
+	c.watchers.add(c, w)
+	return nil
+}
+
+// Next returns what has happened since the last call, and waits if nothing has. The events are shared: they must not be
+// changed. It returns ctx's error when ctx ends, and when the watch is over a status error to be sent to the client:
+// Expired (410) if it fell behind.
+func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
+	for {
+		if w.initial != nil {
+			if events := w.nextInitial(); len(events) > 0 {
+				return events, nil
+			}
+			continue
+		}
+		select {
+		case <-w.wake:
+			if events, err := w.take(); err != nil || len(events) > 0 {
+				return events, err
+			}
+		case <-w.due():
+			return w.bookmark()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// nextInitial returns the next part of the initial state, and the mark of its end.
+func (w *Watcher) nextInitial() []Event {
+	var events []Event
+	w.cache.walk(w.initial, w.scope, &w.match, w.from, func(e *Entry) bool {
+		if w.match.matches(e) {
+			events = append(events, Event{Added, e})
+		}
+		w.from = e.Key + "\x00"
+		return len(events) < initialChunk
+	})
+	if len(events) < initialChunk {
+		w.initial = nil
+		if w.mark {
+			events = append(events, w.cache.bookmark(w.revision, true))
+		}
+	}
+	return events
+}
+
+func (w *Watcher) take() ([]Event, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	events := w.queue
+	w.queue = nil
+	if len(events) == 0 {
+		return nil, w.err
+	}
+	if w.err != nil {
+		w.notify()
+	}
+	return events, nil
+}
+
+// due is when the next bookmark is; never for watches without.
+func (w *Watcher) due() <-chan time.Time {
+	if w.timer == nil {
+		return nil
+	}
+	return w.timer.C()
+}
+
+func (w *Watcher) nextBookmark() time.Duration {
+	if !w.deadline.IsZero() {
+		left := w.deadline.Sub(w.cache.set.config.Clock.Now()) - bookmarkEarly
+		if left > 0 && left < bookmarkPeriod {
+			return left
+		}
+	}
+	return bookmarkPeriod
+}
+
+// bookmark returns what is queued, and a bookmark behind it. All events up to the revision that the set had reached
+// before the queue was looked at are in the queue, or were.
+func (w *Watcher) bookmark() ([]Event, error) {
+	w.timer.Reset(w.nextBookmark())
+	revision := max(w.after, w.cache.set.Revision())
+	events, err := w.take()
+	if err != nil {
+		return nil, err
+	}
+	if n := len(events); n > 0 {
+		revision = max(revision, events[n-1].Entry.Revision)
+	}
+	return append(events, w.cache.bookmark(revision, false)), nil
+}
+
+// bookmark makes an object that says nothing but a resource version.
+func (c *Cache) bookmark(revision int64, endOfInitial bool) Event {
+	version := c.kind.HubVersion()
+	obj := version.New()
+	obj.GetObjectKind().SetGroupVersionKind(c.kind.Hub.WithKind(c.kind.Name))
+	obj.SetResourceVersion(formatRevision(revision))
+	if endOfInitial {
+		obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
+	}
+	return Event{Bookmark, &Entry{Revision: revision, Object: obj}}
+}
+
+// Close ends the watch.
+func (w *Watcher) Close() {
+	w.cache.mu.Lock()
+	w.cache.watchers.remove(w)
+	w.cache.mu.Unlock()
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+// push appends an event. It reports false when the watcher has ended.
+func (w *Watcher) push(e Event) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return false
+	}
+	if len(w.queue) >= maxBacklog {
+		w.queue = nil
+		w.err = errExpired("the watcher has left too many events lying; list and watch again")
+		w.notify()
+		return false
+	}
+	w.queue = append(w.queue, e)
+	if len(w.queue) == 1 {
+		w.notify()
+	}
+	return true
+}
+
+// end lets what is queued be read, and then err.
+func (w *Watcher) end(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+		w.notify()
+	}
+}
+
+func (w *Watcher) notify() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
