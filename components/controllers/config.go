@@ -11,11 +11,15 @@ import (
 	"strings"
 	"time"
 
+	certificates "k8s.io/api/certificates/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/controllers/csr"
 	"quintet.dev/quintet/components/controllers/nodeipam"
+	"quintet.dev/quintet/components/controllers/nodelifecycle"
+	"quintet.dev/quintet/internal/leader"
 )
 
 // Config is what a controller manager is made from. DefaultConfig has upstream's defaults; the flags of the same
@@ -37,6 +41,8 @@ type Config struct {
 	Controllers []string
 	// UseServiceAccountCredentials lets each controller speak as a service account of its own.
 	UseServiceAccountCredentials bool
+	// LeaderElection lets one of several managers work.
+	LeaderElection leader.Config
 	// Clock is where the controllers take the time from; the machine's if nil.
 	Clock clock.WithTicker
 
@@ -52,28 +58,70 @@ type Config struct {
 	NodeCIDRMaskSizeIPv4  int
 	NodeCIDRMaskSizeIPv6  int
 
-	RootCAFile                   string
-	ServiceAccountPrivateKeyFile string
+	NodeMonitorPeriod         time.Duration // between two looks at all heartbeats
+	NodeMonitorGracePeriod    time.Duration // how long a node may be silent
+	NodeStartupGracePeriod    time.Duration // how long a new node may be silent
+	NodeEvictionRate          float64       // nodes per second
+	SecondaryNodeEvictionRate float64       // the same in a zone that is partly lost
+	LargeClusterSizeThreshold int           // nodes up to which a partly lost zone is not touched
+	UnhealthyZoneThreshold    float64       // share of lost nodes that makes a zone partly lost
+	TerminatedPodGCThreshold  int           // ended pods that may stay; 0: all
 
-	ConcurrentDeploymentSyncs int
-	ConcurrentReplicaSetSyncs int
-	ConcurrentNamespaceSyncs  int
+	RootCAFile string
+
+	// ClusterSigningCertFile and -KeyFile sign for all signers that have no files of their own.
+	ClusterSigningCertFile, ClusterSigningKeyFile                               string
+	ClusterSigningKubeletServingCertFile, ClusterSigningKubeletServingKeyFile   string
+	ClusterSigningKubeletClientCertFile, ClusterSigningKubeletClientKeyFile     string
+	ClusterSigningAPIServerClientCertFile, ClusterSigningAPIServerClientKeyFile string
+	ClusterSigningLegacyUnknownCertFile, ClusterSigningLegacyUnknownKeyFile     string
+	// ClusterSigningDuration is what certificates last at most.
+	ClusterSigningDuration time.Duration
+
+	EnableGarbageCollector bool
+	MaxEndpointsPerSlice   int
+
+	// Concurrent*Syncs are how many objects of a kind are reconciled at once.
+	ConcurrentDeploymentSyncs      int
+	ConcurrentReplicaSetSyncs      int
+	ConcurrentNamespaceSyncs       int
+	ConcurrentGCSyncs              int
+	ConcurrentEndpointSyncs        int
+	ConcurrentServiceEndpointSyncs int
 }
 
 // DefaultConfig returns upstream's defaults.
 func DefaultConfig() Config {
 	return Config{
-		KubeAPIQPS:                20,
-		KubeAPIBurst:              30,
-		MinResyncPeriod:           12 * time.Hour,
-		Controllers:               []string{"*"},
-		BindAddress:               "0.0.0.0",
-		SecurePort:                10257,
-		NodeCIDRMaskSizeIPv4:      24,
-		NodeCIDRMaskSizeIPv6:      64,
-		ConcurrentDeploymentSyncs: 5,
-		ConcurrentReplicaSetSyncs: 5,
-		ConcurrentNamespaceSyncs:  10,
+		KubeAPIQPS:           20,
+		KubeAPIBurst:         30,
+		MinResyncPeriod:      12 * time.Hour,
+		Controllers:          []string{"*"},
+		BindAddress:          "0.0.0.0",
+		SecurePort:           10257,
+		NodeCIDRMaskSizeIPv4: 24,
+		NodeCIDRMaskSizeIPv6: 64,
+		LeaderElection:       leader.Default("kube-controller-manager"),
+
+		NodeMonitorPeriod:         5 * time.Second,
+		NodeMonitorGracePeriod:    50 * time.Second,
+		NodeStartupGracePeriod:    time.Minute,
+		NodeEvictionRate:          0.1,
+		SecondaryNodeEvictionRate: 0.01,
+		LargeClusterSizeThreshold: 50,
+		UnhealthyZoneThreshold:    0.55,
+		TerminatedPodGCThreshold:  12500,
+
+		ClusterSigningDuration: 365 * 24 * time.Hour,
+		EnableGarbageCollector: true,
+		MaxEndpointsPerSlice:   100,
+
+		ConcurrentDeploymentSyncs:      5,
+		ConcurrentReplicaSetSyncs:      5,
+		ConcurrentNamespaceSyncs:       10,
+		ConcurrentGCSyncs:              20,
+		ConcurrentEndpointSyncs:        5,
+		ConcurrentServiceEndpointSyncs: 5,
 	}
 }
 
@@ -109,7 +157,52 @@ func (c *Config) validate() error {
 	if _, err := c.nodeCIDRs(); err != nil {
 		errs = append(errs, err)
 	}
+	if c.NodeMonitorPeriod <= 0 || c.NodeMonitorGracePeriod <= c.NodeMonitorPeriod {
+		errs = append(errs, fmt.Errorf("--node-monitor-grace-period %v must be longer than --node-monitor-period %v", c.NodeMonitorGracePeriod, c.NodeMonitorPeriod))
+	}
+	if c.MaxEndpointsPerSlice < 1 || c.MaxEndpointsPerSlice > 1000 {
+		errs = append(errs, fmt.Errorf("--max-endpoints-per-slice %d: use 1 to 1000", c.MaxEndpointsPerSlice))
+	}
+	if _, err := c.authorities(); err != nil {
+		errs = append(errs, err)
+	}
+	errs = append(errs, c.LeaderElection.Validate())
 	return errors.Join(errs...)
+}
+
+// authorities returns with which files each signer signs; a signer without files is none of this manager's.
+func (c *Config) authorities() (map[string]csr.Authority, error) {
+	found := map[string]csr.Authority{}
+	for _, signer := range []struct{ name, flag, cert, key string }{
+		{certificates.KubeletServingSignerName, "kubelet-serving", c.ClusterSigningKubeletServingCertFile, c.ClusterSigningKubeletServingKeyFile},
+		{certificates.KubeAPIServerClientKubeletSignerName, "kubelet-client", c.ClusterSigningKubeletClientCertFile, c.ClusterSigningKubeletClientKeyFile},
+		{certificates.KubeAPIServerClientSignerName, "kube-apiserver-client", c.ClusterSigningAPIServerClientCertFile, c.ClusterSigningAPIServerClientKeyFile},
+		{csr.LegacyUnknownSignerName, "legacy-unknown", c.ClusterSigningLegacyUnknownCertFile, c.ClusterSigningLegacyUnknownKeyFile},
+	} {
+		own := signer.cert != "" || signer.key != ""
+		if own && (c.ClusterSigningCertFile != "" || c.ClusterSigningKeyFile != "") {
+			return nil, fmt.Errorf("--cluster-signing-cert-file and --cluster-signing-key-file can't be used together with --cluster-signing-%s-*-file", signer.flag)
+		}
+		authority := csr.Authority{CertFile: signer.cert, KeyFile: signer.key}
+		if !own {
+			authority = csr.Authority{CertFile: c.ClusterSigningCertFile, KeyFile: c.ClusterSigningKeyFile}
+		}
+		if (authority.CertFile == "") != (authority.KeyFile == "") {
+			return nil, fmt.Errorf("signer %s needs both files, of a certificate and of its key", signer.name)
+		}
+		if authority.CertFile != "" {
+			found[signer.name] = authority
+		}
+	}
+	return found, nil
+}
+
+func (c *Config) nodeLifecycle() nodelifecycle.Options {
+	return nodelifecycle.Options{
+		MonitorPeriod: c.NodeMonitorPeriod, MonitorGracePeriod: c.NodeMonitorGracePeriod, StartupGracePeriod: c.NodeStartupGracePeriod,
+		EvictionRate: c.NodeEvictionRate, SecondaryRate: c.SecondaryNodeEvictionRate,
+		LargeCluster: c.LargeClusterSizeThreshold, UnhealthyZoneShare: c.UnhealthyZoneThreshold,
+	}
 }
 
 // rest returns how the API server is reached; the result belongs to the caller.

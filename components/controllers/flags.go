@@ -14,6 +14,8 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.Controllers, "controllers", c.Controllers, "controllers to run: '*' is all, 'name' is that one, '-name' is not that one; all: "+names())
 	fs.BoolVar(&c.UseServiceAccountCredentials, "use-service-account-credentials", c.UseServiceAccountCredentials, "let each controller speak as a service account of its own")
 
+	c.LeaderElection.AddFlags(fs, "kube-controller-manager")
+
 	fs.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "IP address to serve health and metrics on")
 	fs.IntVar(&c.SecurePort, "secure-port", c.SecurePort, "port to serve health and metrics on; 0 serves nothing")
 	fs.StringVar(&c.TLSCertFile, "tls-cert-file", c.TLSCertFile, "serving certificate; self-signed if empty")
@@ -26,8 +28,39 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.NodeCIDRMaskSizeIPv4, "node-cidr-mask-size-ipv4", c.NodeCIDRMaskSizeIPv4, "prefix length of a node's IPv4 range")
 	fs.IntVar(&c.NodeCIDRMaskSizeIPv6, "node-cidr-mask-size-ipv6", c.NodeCIDRMaskSizeIPv6, "prefix length of a node's IPv6 range")
 
+	fs.DurationVar(&c.NodeMonitorPeriod, "node-monitor-period", c.NodeMonitorPeriod, "time between two looks at the heartbeats of all nodes")
+	fs.DurationVar(&c.NodeMonitorGracePeriod, "node-monitor-grace-period", c.NodeMonitorGracePeriod, "how long a node may be silent before it counts as lost")
+	fs.DurationVar(&c.NodeStartupGracePeriod, "node-startup-grace-period", c.NodeStartupGracePeriod, "how long a new node may be silent before it counts as lost")
+	fs.Float64Var(&c.NodeEvictionRate, "node-eviction-rate", c.NodeEvictionRate, "lost nodes per second whose pods are evicted")
+	fs.Float64Var(&c.SecondaryNodeEvictionRate, "secondary-node-eviction-rate", c.SecondaryNodeEvictionRate, "the same in a zone that is partly lost; 0 in a small cluster")
+	fs.IntVar(&c.LargeClusterSizeThreshold, "large-cluster-size-threshold", c.LargeClusterSizeThreshold, "nodes up to which a zone is a small one")
+	fs.Float64Var(&c.UnhealthyZoneThreshold, "unhealthy-zone-threshold", c.UnhealthyZoneThreshold, "share of lost nodes (at least 3) that makes a zone partly lost")
+	fs.IntVar(&c.TerminatedPodGCThreshold, "terminated-pod-gc-threshold", c.TerminatedPodGCThreshold, "ended pods that may stay; 0 keeps all")
+
 	fs.StringVar(&c.RootCAFile, "root-ca-file", c.RootCAFile, "certificate authority to publish in every namespace; the one of the kubeconfig if empty")
 
+	fs.StringVar(&c.ClusterSigningCertFile, "cluster-signing-cert-file", c.ClusterSigningCertFile, "certificate of the authority that signs requests")
+	fs.StringVar(&c.ClusterSigningKeyFile, "cluster-signing-key-file", c.ClusterSigningKeyFile, "key of the authority that signs requests")
+	for _, signer := range []struct {
+		name      string
+		cert, key *string
+	}{
+		{"kubelet-serving", &c.ClusterSigningKubeletServingCertFile, &c.ClusterSigningKubeletServingKeyFile},
+		{"kubelet-client", &c.ClusterSigningKubeletClientCertFile, &c.ClusterSigningKubeletClientKeyFile},
+		{"kube-apiserver-client", &c.ClusterSigningAPIServerClientCertFile, &c.ClusterSigningAPIServerClientKeyFile},
+		{"legacy-unknown", &c.ClusterSigningLegacyUnknownCertFile, &c.ClusterSigningLegacyUnknownKeyFile},
+	} {
+		fs.StringVar(signer.cert, "cluster-signing-"+signer.name+"-cert-file", *signer.cert, "certificate that signs requests of signer "+signer.name)
+		fs.StringVar(signer.key, "cluster-signing-"+signer.name+"-key-file", *signer.key, "key that signs requests of signer "+signer.name)
+	}
+	fs.DurationVar(&c.ClusterSigningDuration, "cluster-signing-duration", c.ClusterSigningDuration, "what signed certificates last at most")
+
+	fs.BoolVar(&c.EnableGarbageCollector, "enable-garbage-collector", c.EnableGarbageCollector, "collect objects whose owners are gone; must be as with the API server")
+	fs.IntVar(&c.MaxEndpointsPerSlice, "max-endpoints-per-slice", c.MaxEndpointsPerSlice, "endpoints in one slice")
+
+	fs.IntVar(&c.ConcurrentGCSyncs, "concurrent-gc-syncs", c.ConcurrentGCSyncs, "objects looked at at once by the garbage collector")
+	fs.IntVar(&c.ConcurrentEndpointSyncs, "concurrent-endpoint-syncs", c.ConcurrentEndpointSyncs, "services whose endpoints are written at once")
+	fs.IntVar(&c.ConcurrentServiceEndpointSyncs, "concurrent-service-endpoint-syncs", c.ConcurrentServiceEndpointSyncs, "services whose endpoint slices are written at once")
 	fs.IntVar(&c.ConcurrentDeploymentSyncs, "concurrent-deployment-syncs", c.ConcurrentDeploymentSyncs, "deployments reconciled at once")
 	fs.IntVar(&c.ConcurrentReplicaSetSyncs, "concurrent-replicaset-syncs", c.ConcurrentReplicaSetSyncs, "replica sets reconciled at once")
 	fs.IntVar(&c.ConcurrentNamespaceSyncs, "concurrent-namespace-syncs", c.ConcurrentNamespaceSyncs, "namespaces emptied at once")

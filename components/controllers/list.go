@@ -5,15 +5,16 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/client-go/metadata"
-
+	"quintet.dev/quintet/components/controllers/csr"
 	"quintet.dev/quintet/components/controllers/deployment"
-	"quintet.dev/quintet/components/controllers/namespace"
-	"quintet.dev/quintet/components/controllers/nodeipam"
+	"quintet.dev/quintet/components/controllers/endpoints"
+	"quintet.dev/quintet/components/controllers/endpointslice"
+	"quintet.dev/quintet/components/controllers/nodelifecycle"
+	"quintet.dev/quintet/components/controllers/podgc"
 	"quintet.dev/quintet/components/controllers/replicaset"
-	"quintet.dev/quintet/components/controllers/rootca"
 	"quintet.dev/quintet/components/controllers/runner"
 	"quintet.dev/quintet/components/controllers/serviceaccount"
+	"quintet.dev/quintet/components/controllers/tainteviction"
 )
 
 // entry is one controller: its names are upstream's.
@@ -28,7 +29,8 @@ type entry struct {
 	make func(h *host, env runner.Env) (runner.Controller, error)
 }
 
-func one(*Config) int { return 1 }
+func one(*Config) int  { return 1 }
+func four(*Config) int { return 4 }
 
 // list is all controllers.
 func list() []entry {
@@ -41,6 +43,27 @@ func list() []entry {
 			func(c *Config) int { return c.ConcurrentDeploymentSyncs }, plain(deployment.New)},
 		{"replicaset-controller", "replicaset", "replicaset-controller", "replicaset-controller",
 			func(c *Config) int { return c.ConcurrentReplicaSetSyncs }, plain(replicaset.New)},
+		{"endpoints-controller", "endpoint", "endpoint-controller", "endpoint-controller",
+			func(c *Config) int { return c.ConcurrentEndpointSyncs }, plain(endpoints.New)},
+		{"endpointslice-controller", "endpointslice", "endpointslice-controller", "endpoint-slice-controller",
+			func(c *Config) int { return c.ConcurrentServiceEndpointSyncs },
+			func(h *host, env runner.Env) (runner.Controller, error) {
+				return endpointslice.New(env, h.config.MaxEndpointsPerSlice)
+			}},
+		{"garbage-collector-controller", "garbagecollector", "generic-garbage-collector", "garbage-collector-controller",
+			func(c *Config) int { return c.ConcurrentGCSyncs }, makeGarbageCollector},
+		{"pod-garbage-collector-controller", "podgc", "pod-garbage-collector", "pod-garbage-collector", one,
+			func(h *host, env runner.Env) (runner.Controller, error) {
+				return podgc.New(env, h.config.TerminatedPodGCThreshold)
+			}},
+		{"node-lifecycle-controller", "nodelifecycle", "node-controller", "node-controller", four,
+			func(h *host, env runner.Env) (runner.Controller, error) {
+				return nodelifecycle.New(env, h.config.nodeLifecycle())
+			}},
+		{"taint-eviction-controller", "taint-eviction-controller", "node-controller", "taint-eviction-controller", four, plain(tainteviction.New)},
+		{"certificatesigningrequest-approving-controller", "csrapproving", "certificate-controller", "csrapproving", one, plain(csr.NewApprover)},
+		{"certificatesigningrequest-signing-controller", "csrsigning", "certificate-controller", "csrsigning", one, makeSigner},
+		{"certificatesigningrequest-cleaner-controller", "csrcleaner", "certificate-controller", "csrcleaner", one, plain(csr.NewCleaner)},
 		{"node-ipam-controller", "nodeipam", "node-controller", "cidrAllocator", one, makeNodeIPAM},
 	}
 }
@@ -48,40 +71,6 @@ func list() []entry {
 // plain is a controller that needs nothing but its environment.
 func plain[C runner.Controller](make func(runner.Env) (C, error)) func(*host, runner.Env) (runner.Controller, error) {
 	return func(_ *host, env runner.Env) (runner.Controller, error) { return make(env) }
-}
-
-func makeRootCA(h *host, env runner.Env) (runner.Controller, error) {
-	ca, err := read("root-ca-file", h.config.RootCAFile)
-	if err != nil {
-		return nil, err
-	}
-	if ca == nil {
-		if ca = h.clients.root.CAData; ca == nil {
-			if ca, err = read("root-ca-file", h.clients.root.CAFile); err != nil || ca == nil {
-				return nil, err
-			}
-		}
-	}
-	return rootca.New(env, ca)
-}
-
-func makeNamespace(h *host, env runner.Env) (runner.Controller, error) {
-	objects, err := metadata.NewForConfig(h.clients.config("namespace-controller"))
-	if err != nil {
-		return nil, err
-	}
-	return namespace.New(env, env.Client.Discovery(), objects)
-}
-
-func makeNodeIPAM(h *host, env runner.Env) (runner.Controller, error) {
-	if !h.config.AllocateNodeCIDRs {
-		return nil, nil
-	}
-	o, err := h.config.nodeCIDRs()
-	if err != nil {
-		return nil, err
-	}
-	return nodeipam.New(env, o)
 }
 
 func names() string {

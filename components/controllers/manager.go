@@ -14,12 +14,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/controllers/runner"
 	"quintet.dev/quintet/internal/diagnostics"
+	"quintet.dev/quintet/internal/leader"
 )
 
 // Manager runs controllers.
@@ -48,7 +50,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		}
 		group.Go(func() error { return server.Run(ctx) })
 	}
-	group.Go(func() error { return m.lead(ctx) })
+	group.Go(func() error { return m.elect(ctx) })
 	return group.Wait()
 }
 
@@ -69,6 +71,22 @@ func (m *Manager) diagnostics() (*diagnostics.Server, error) {
 	return server, nil
 }
 
+// elect waits until this manager is the one to work. A manager that is no longer ends, as its state is a stranger's.
+func (m *Manager) elect(ctx context.Context) error {
+	root, err := m.config.rest()
+	if err != nil {
+		return err
+	}
+	lead := func(ctx context.Context) error { return m.lead(ctx, root) }
+	config := rest.AddUserAgent(rest.CopyConfig(root), "leader-election")
+	config.Timeout = m.config.LeaderElection.RenewDeadline // a renewal that hangs must not outlast the lease
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	return leader.Run(ctx, m.config.LeaderElection, client, "", lead)
+}
+
 // host is what all controllers of one run share.
 type host struct {
 	config    *Config
@@ -78,12 +96,9 @@ type host struct {
 }
 
 // lead runs the controllers until ctx ends or one of them fails.
-func (m *Manager) lead(ctx context.Context) error {
-	root, err := m.config.rest()
-	if err != nil {
-		return err
-	}
+func (m *Manager) lead(ctx context.Context, root *rest.Config) error {
 	h := &host{config: &m.config}
+	var err error
 	if h.clients, err = newClients(root, m.config.UseServiceAccountCredentials); err != nil {
 		return err
 	}

@@ -1,0 +1,102 @@
+package controllers
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/cache"
+
+	"quintet.dev/quintet/components/controllers/csr"
+	"quintet.dev/quintet/components/controllers/garbagecollector"
+	"quintet.dev/quintet/components/controllers/namespace"
+	"quintet.dev/quintet/components/controllers/nodeipam"
+	"quintet.dev/quintet/components/controllers/rootca"
+	"quintet.dev/quintet/components/controllers/runner"
+)
+
+func makeRootCA(h *host, env runner.Env) (runner.Controller, error) {
+	ca, err := read("root-ca-file", h.config.RootCAFile)
+	if err != nil {
+		return nil, err
+	}
+	if ca == nil {
+		if ca = h.clients.root.CAData; ca == nil {
+			if ca, err = read("root-ca-file", h.clients.root.CAFile); err != nil || ca == nil {
+				return nil, err
+			}
+		}
+	}
+	return rootca.New(env, ca)
+}
+
+func makeNamespace(h *host, env runner.Env) (runner.Controller, error) {
+	objects, err := metadata.NewForConfig(h.clients.config("namespace-controller"))
+	if err != nil {
+		return nil, err
+	}
+	return namespace.New(env, env.Client.Discovery(), objects)
+}
+
+func makeNodeIPAM(h *host, env runner.Env) (runner.Controller, error) {
+	if !h.config.AllocateNodeCIDRs {
+		return nil, nil
+	}
+	o, err := h.config.nodeCIDRs()
+	if err != nil {
+		return nil, err
+	}
+	return nodeipam.New(env, o)
+}
+
+func makeSigner(h *host, env runner.Env) (runner.Controller, error) {
+	authorities, err := h.config.authorities()
+	if err != nil || len(authorities) == 0 {
+		return nil, err
+	}
+	return csr.NewSigner(env, authorities, h.config.ClusterSigningDuration)
+}
+
+func makeGarbageCollector(h *host, env runner.Env) (runner.Controller, error) {
+	if !h.config.EnableGarbageCollector {
+		return nil, nil
+	}
+	config := h.clients.config("generic-garbage-collector")
+	resources, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return garbagecollector.New(env, garbagecollector.Sources{
+		Discovery: resources,
+		Metadata:  objects,
+		Mapper:    restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources)),
+		Shared:    h.shared(),
+	})
+}
+
+// shared are the informers of the resources that nearly every cluster's controllers watch anyway.
+func (h *host) shared() map[schema.GroupVersionResource]cache.SharedIndexInformer {
+	core, apps := h.informers.Core().V1(), h.informers.Apps().V1()
+	resource := func(group, version, name string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: group, Version: version, Resource: name}
+	}
+	return map[schema.GroupVersionResource]cache.SharedIndexInformer{
+		resource("", "v1", "pods"):                                          core.Pods().Informer(),
+		resource("", "v1", "nodes"):                                         core.Nodes().Informer(),
+		resource("", "v1", "namespaces"):                                    core.Namespaces().Informer(),
+		resource("", "v1", "services"):                                      core.Services().Informer(),
+		resource("", "v1", "endpoints"):                                     core.Endpoints().Informer(),
+		resource("", "v1", "configmaps"):                                    core.ConfigMaps().Informer(),
+		resource("", "v1", "serviceaccounts"):                               core.ServiceAccounts().Informer(),
+		resource("apps", "v1", "replicasets"):                               apps.ReplicaSets().Informer(),
+		resource("apps", "v1", "deployments"):                               apps.Deployments().Informer(),
+		resource("discovery.k8s.io", "v1", "endpointslices"):                h.informers.Discovery().V1().EndpointSlices().Informer(),
+		resource("coordination.k8s.io", "v1", "leases"):                     h.informers.Coordination().V1().Leases().Informer(),
+		resource("certificates.k8s.io", "v1", "certificatesigningrequests"): h.informers.Certificates().V1().CertificateSigningRequests().Informer(),
+	}
+}
