@@ -1,0 +1,234 @@
+package tokens
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/go-jose/go-jose/v4/jwt"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	tokenjwt "k8s.io/apiserver/pkg/authentication/token/jwt"
+
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+// deletionLeeway is how long a token outlives the deletion of what it is bound to, so that a pod can say goodbye.
+const deletionLeeway = 60 * time.Second
+
+// maxTokenBytes bounds what is parsed.
+const maxTokenBytes = 64 << 10
+
+var (
+	errExpired     = errors.New("service account token has expired")
+	errNotYet      = errors.New("service account token is not valid yet")
+	errInvalidated = errors.New("service account token has been invalidated")
+	errSignature   = errors.New("service account token has an invalid signature")
+)
+
+// algorithms that signatures may have.
+var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, jose.ES512}
+
+// AuthenticateToken implements authenticator.Token. A token of another issuer is no error: another authenticator may know
+// it.
+func (t *Tokens) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+	if len(token) > maxTokenBytes || !t.ours(token) {
+		return nil, false, nil
+	}
+	c, err := t.verify(token)
+	if err != nil {
+		return nil, false, err
+	}
+	if err := t.checkTimes(c); err != nil {
+		return nil, false, err
+	}
+	audiences, err := t.checkAudiences(ctx, c)
+	if err != nil {
+		return nil, false, err
+	}
+	var info *serviceaccount.ServiceAccountInfo
+	if c.Issuer == legacyIssuer {
+		info, err = t.checkLegacy(ctx, c, token)
+	} else {
+		info, err = t.checkBinding(ctx, c)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return &authenticator.Response{User: info.UserInfo(), Audiences: audiences}, true, nil
+}
+
+// ours looks at the issuer before anything is verified.
+func (t *Tokens) ours(token string) bool {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return false
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return false
+	}
+	var c struct {
+		Issuer string `json:"iss"`
+	}
+	if json.Unmarshal(payload, &c) != nil {
+		return false
+	}
+	return c.Issuer == legacyIssuer || slices.Contains(t.cfg.Issuers, c.Issuer)
+}
+
+// verify returns the claims of a token that one of the keys has signed. They are shared and must not be changed.
+func (t *Tokens) verify(token string) (*claims, error) {
+	hash := sha256.Sum256([]byte(token))
+	if known, ok := t.verified.Get(hash); ok {
+		return known.(*claims), nil
+	}
+	parsed, err := jwt.ParseSigned(token, algorithms)
+	if err != nil {
+		return nil, fmt.Errorf("malformed service account token: %w", err)
+	}
+	kid := ""
+	if len(parsed.Headers) > 0 {
+		kid = parsed.Headers[0].KeyID
+	}
+	for i := range t.keys {
+		if kid != "" && kid != t.keys[i].KeyID {
+			continue
+		}
+		c := &claims{}
+		if parsed.Claims(t.keys[i].Key, c) == nil {
+			t.verified.Add(hash, c)
+			return c, nil
+		}
+	}
+	return nil, errSignature
+}
+
+func (t *Tokens) checkTimes(c *claims) error {
+	err := c.ValidateWithLeeway(jwt.Expected{Time: t.cfg.Clock.Now()}, 0)
+	switch {
+	case err == nil:
+	case errors.Is(err, jwt.ErrExpired):
+		return errExpired
+	case errors.Is(err, jwt.ErrNotValidYet), errors.Is(err, jwt.ErrIssuedInTheFuture):
+		return errNotYet
+	default:
+		return fmt.Errorf("service account token claims could not be validated: %w", err)
+	}
+	if c.Expiry == nil && c.Issuer != legacyIssuer {
+		return errExpired
+	}
+	return nil
+}
+
+// checkAudiences returns those for which the token was asked and made. Tokens in Secrets name none and are for this server.
+func (t *Tokens) checkAudiences(ctx context.Context, c *claims) (authenticator.Audiences, error) {
+	made := authenticator.Audiences(c.Audience)
+	if len(made) == 0 {
+		made = t.cfg.Audiences
+	}
+	wanted, ok := authenticator.AudiencesFrom(ctx)
+	if !ok {
+		wanted = t.cfg.Audiences
+	}
+	common := made.Intersect(wanted)
+	if len(common) == 0 {
+		return nil, fmt.Errorf("token audiences %q is invalid for the target audiences %q", made, wanted)
+	}
+	return common, nil
+}
+
+// checkBinding makes sure that all that the token is bound to still exists.
+func (t *Tokens) checkBinding(ctx context.Context, c *claims) (*serviceaccount.ServiceAccountInfo, error) {
+	b := c.Kubernetes
+	if b == nil || b.Namespace == "" || b.ServiceAccount.Name == "" || b.ServiceAccount.UID == "" {
+		return nil, errors.New("service account token lacks the claim kubernetes.io")
+	}
+	if c.Subject != serviceaccount.MakeUsername(b.Namespace, b.ServiceAccount.Name) {
+		return nil, errors.New("service account token names another subject than account")
+	}
+	type bound struct {
+		resource  string
+		namespace string
+		ref       *ref
+	}
+	all := []bound{{"serviceaccounts", b.Namespace, &b.ServiceAccount}, {"secrets", b.Namespace, b.Secret}, {"pods", b.Namespace, b.Pod}}
+	if b.Pod == nil {
+		all = append(all, bound{"nodes", "", b.Node}) // with a pod, the node is information only
+	}
+	for _, x := range all {
+		if x.ref == nil {
+			continue
+		}
+		if err := t.exists(ctx, corev1.Resource(x.resource), x.namespace, x.ref); err != nil {
+			return nil, err
+		}
+	}
+	info := &serviceaccount.ServiceAccountInfo{
+		Namespace: b.Namespace, Name: b.ServiceAccount.Name, UID: b.ServiceAccount.UID,
+		CredentialID: tokenjwt.CredentialIDForJTI(c.ID),
+	}
+	if b.Pod != nil {
+		info.PodName, info.PodUID = b.Pod.Name, b.Pod.UID
+	}
+	if b.Node != nil {
+		info.NodeName, info.NodeUID = b.Node.Name, b.Node.UID
+	}
+	return info, nil
+}
+
+// exists fails when the object is gone, is another of the same name, or has been going for longer than the leeway.
+func (t *Tokens) exists(ctx context.Context, resource schema.GroupResource, namespace string, r *ref) error {
+	obj, err := t.cfg.Objects.Get(ctx, resource, namespace, r.Name)
+	if apierrors.IsNotFound(err) || (err == nil && string(obj.GetUID()) != r.UID) {
+		obj, err = t.cfg.Objects.Live(ctx, resource, namespace, r.Name) // memory may be a moment old
+	}
+	switch {
+	case apierrors.IsNotFound(err):
+		return errInvalidated
+	case err != nil:
+		return err
+	case string(obj.GetUID()) != r.UID:
+		return fmt.Errorf("%s UID (%s) does not match claim (%s)", strings.TrimSuffix(resource.Resource, "s"), obj.GetUID(), r.UID)
+	case t.gone(obj):
+		return errInvalidated
+	}
+	return nil
+}
+
+func (t *Tokens) gone(obj metav1.Object) bool {
+	at := obj.GetDeletionTimestamp()
+	return at != nil && at.Time.Before(t.cfg.Clock.Now().Add(-deletionLeeway))
+}
+
+// checkLegacy makes sure that the token is still what its Secret holds.
+func (t *Tokens) checkLegacy(ctx context.Context, c *claims, token string) (*serviceaccount.ServiceAccountInfo, error) {
+	l := &c.legacy
+	if l.Namespace == "" || l.SecretName == "" || l.ServiceAccountName == "" || l.ServiceAccountUID == "" {
+		return nil, errors.New("service account token in a secret lacks claims")
+	}
+	if c.Subject != serviceaccount.MakeUsername(l.Namespace, l.ServiceAccountName) {
+		return nil, errors.New("service account token names another subject than account")
+	}
+	secret, err := objects.As[*corev1.Secret](t.cfg.Objects.Get(ctx, corev1.Resource("secrets"), l.Namespace, l.SecretName))
+	if err != nil || secret.DeletionTimestamp != nil ||
+		subtle.ConstantTimeCompare(secret.Data[corev1.ServiceAccountTokenKey], []byte(token)) != 1 {
+		return nil, errInvalidated
+	}
+	if err := t.exists(ctx, corev1.Resource("serviceaccounts"), l.Namespace, &ref{l.ServiceAccountName, l.ServiceAccountUID}); err != nil {
+		return nil, err
+	}
+	return &serviceaccount.ServiceAccountInfo{Namespace: l.Namespace, Name: l.ServiceAccountName, UID: l.ServiceAccountUID}, nil
+}
