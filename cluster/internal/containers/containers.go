@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/log"
 
@@ -57,7 +58,7 @@ func New(ctx context.Context, c Config) (*Containers, error) {
 		return nil, err
 	}
 	provider, err := testcontainers.NewDockerProvider(
-		testcontainers.WithLogger(quiet{}), testcontainers.WithDefaultBridgeNetwork(testcontainers.Bridge))
+		testcontainers.WithLogger(log.NewNoopLogger()), testcontainers.WithDefaultBridgeNetwork(testcontainers.Bridge))
 	if err != nil {
 		_ = docker.Close()
 		return nil, fmt.Errorf("connect to Docker: %w", err)
@@ -74,12 +75,26 @@ func connect(ctx context.Context) (*testcontainers.DockerClient, error) {
 			return nil, err
 		}
 	}
+	introduce.Do(func() {
+		kept := log.Default()
+		log.SetDefault(log.NewNoopLogger())
+		defer log.SetDefault(kept)
+		if docker, err := testcontainers.NewDockerClientWithOpts(ctx); err == nil {
+			_ = docker.Close()
+		}
+	})
 	docker, err := testcontainers.NewDockerClientWithOpts(ctx)
+	if err == nil {
+		_, err = docker.Ping(ctx, client.PingOptions{})
+	}
 	if err != nil {
 		return nil, fmt.Errorf("no Docker engine (is it started, and may this user reach it?): %w", err)
 	}
 	return docker, nil
 }
+
+// introduce spends, once per process, the ten lines that Testcontainers prints about the engine when it first meets it.
+var introduce sync.Once
 
 // Prepare makes the network and reserves addresses and ports.
 func (c *Containers) Prepare(ctx context.Context, members []backend.Placement) (backend.Site, error) {
@@ -144,13 +159,6 @@ func (site) Port(_ string, usual int) int              { return usual }
 func (s site) Endpoint(member string, _ int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.c.place(member).published))
 }
-
-// quiet keeps Testcontainers' log lines away: progress is reported by the cluster.
-type quiet struct{}
-
-func (quiet) Printf(string, ...any) {}
-
-var _ log.Logger = quiet{}
 
 // imageMissing says what to do about an image that the engine lacks.
 func (c *Containers) imageMissing(ctx context.Context, ref string) error {

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/network"
@@ -15,6 +16,9 @@ import (
 
 	"quintet.dev/quintet/cluster/internal/backend"
 )
+
+// createTimeout bounds the creation and start of one container.
+const createTimeout = time.Minute
 
 // Start creates and starts the container of a member.
 func (c *Containers) Start(ctx context.Context, m backend.Member) (backend.Instance, error) {
@@ -34,6 +38,12 @@ func (c *Containers) Start(ctx context.Context, m backend.Member) (backend.Insta
 }
 
 func (c *Containers) run(ctx context.Context, m backend.Member, p privileges) (backend.Instance, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	// A request that is given up half-way leaves a container that its clean-up does not see yet.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTimeout)
+	defer cancel()
 	files, err := archive(rootDir, m.Files)
 	if err != nil {
 		return nil, err

@@ -27,7 +27,7 @@ func (a *app) conformance() *cobra.Command {
 		Use:   "conformance",
 		Short: "Run the conformance suite on a cluster, of Quintet or any other",
 		Long: `Run the conformance suite on a cluster. It needs the rights of an administrator, and works in namespaces of its own.
-The exit code is 1 when a case failed. With --report it writes report.json, junit.xml, report.md and index.html.`,
+The exit code is 1 when a case failed. With --report it writes report.json, junit.xml, report.md and report.html.`,
 		Example: `  quintet conformance --report report
   quintet conformance --kubeconfig ~/.kube/config --image registry.example/testimage:1
   quintet conformance --filter scheduling`,
@@ -57,7 +57,7 @@ func (a *app) runConformance(ctx context.Context, f conformanceFlags) error {
 		if err := writeReport(f.report, made); err != nil {
 			return err
 		}
-		fmt.Fprintf(a.err, "The report is %s\n", filepath.Join(f.report, "index.html"))
+		fmt.Fprintf(a.err, "The report is %s\n", filepath.Join(f.report, "report.html"))
 	}
 	if !made.Conformant() {
 		return exitError(1)
@@ -89,7 +89,7 @@ func writeReport(dir string, r *report.Report) error {
 	}
 	var errs []error
 	for name, write := range map[string]func(io.Writer) error{
-		"report.json": r.WriteJSON, "junit.xml": r.WriteJUnit, "report.md": r.WriteMarkdown, "index.html": r.WriteHTML,
+		"report.json": r.WriteJSON, "junit.xml": r.WriteJUnit, "report.md": r.WriteMarkdown, "report.html": r.WriteHTML,
 	} {
 		file, err := os.Create(filepath.Join(dir, name))
 		if err != nil {
