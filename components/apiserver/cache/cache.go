@@ -259,7 +259,8 @@ func (c *Cache) Peek(key string) (*Entry, bool) {
 // until it returns false.
 func (c *Cache) PeekList(namespace string, yield func(*Entry) bool) {
 	prefix := c.scope(namespace)
-	c.snapshot().items.Ascend(&Entry{Key: prefix}, func(e *Entry) bool {
+	s, _ := c.snapshotNow()
+	s.items.Ascend(&Entry{Key: prefix}, func(e *Entry) bool {
 		return strings.HasPrefix(e.Key, prefix) && yield(e)
 	})
 }

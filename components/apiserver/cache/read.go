@@ -11,7 +11,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
-// freshTimeout is how long a read waits for the cache to reach a revision, as upstream's.
+// freshTimeout is upstream's patience.
 const freshTimeout = 3 * time.Second
 
 // Get returns an object: by resourceVersion "" the newest there is, by "0" any that is at hand, else one that is not
@@ -52,7 +52,7 @@ func (c *Cache) reach(ctx context.Context, revision int64) error {
 	if c.set.Revision() >= revision {
 		return nil
 	}
-	waiting, cancel := context.WithTimeout(ctx, freshTimeout)
+	waiting, cancel := context.WithTimeout(ctx, c.set.patience)
 	defer cancel()
 	err := c.set.reached.wait(waiting, c.set.config.Clock, revision, func() { _ = c.set.config.Store.RequestProgress(c.set.base) })
 	if err != nil && ctx.Err() == nil {

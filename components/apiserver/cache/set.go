@@ -45,6 +45,8 @@ type Set struct {
 	budget  *Budget
 	reached horizon
 	asker   asker
+	// patience is how long a read waits for the cache to reach a revision.
+	patience time.Duration
 
 	// base ends with Run; work counts what Run waits for.
 	base   context.Context
@@ -74,7 +76,8 @@ func NewSet(config Config) (*Set, error) {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
-	s := &Set{config: config, prefix: strings.TrimSuffix(config.Prefix, "/") + "/", budget: NewBudget(config.Encodings)}
+	s := &Set{config: config, prefix: strings.TrimSuffix(config.Prefix, "/") + "/", budget: NewBudget(config.Encodings),
+		patience: freshTimeout}
 	s.base, s.cancel = context.WithCancel(context.Background())
 	s.asker.ask = func() (int64, error) { return config.Store.Revision(s.base) }
 	s.routes.Store(&map[string]*Cache{})

@@ -1,20 +1,24 @@
 package cache
 
+import (
+	"slices"
+	"time"
+)
+
 // snapshot is the state over a range of revisions; it doesn't change, but for the end of the range.
 type snapshot struct {
 	tree
-	from  int64 // the last change in it
-	until int64 // the first change that isn't, 0 as long as there is none; guarded by Cache.mu
+	from  int64     // the last change in it
+	until int64     // the first change that isn't, 0 as long as there is none; guarded by Cache.mu
+	last  time.Time // when it was kept
 }
 
-// keptSnapshots is how many states that lists have begun to page through are kept.
-const keptSnapshots = 16
-
-// snapshot returns the state as it is now.
-func (c *Cache) snapshot() *snapshot {
-	s, _ := c.snapshotNow()
-	return s
-}
+// States that lists have begun to page through are kept: so many, for so long. After that the store is asked, which keeps
+// its history for about as long. An old state costs the memory of what has changed since.
+const (
+	keptSnapshots = 4
+	keptTime      = 5 * time.Minute
+)
 
 // snapshotNow returns the state as it is now, and a revision at which it is right: that of the last change, or a later
 // one that all caches have reached.
@@ -41,14 +45,12 @@ func (c *Cache) viewLocked() *snapshot {
 func (c *Cache) keep(s *snapshot) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, other := range c.kept {
-		if other == s {
-			return
-		}
-	}
+	now := c.set.config.Clock.Now()
+	c.kept = slices.DeleteFunc(c.kept, func(k *snapshot) bool { return k == s || now.Sub(k.last) > keptTime })
 	if len(c.kept) == keptSnapshots {
-		c.kept = append(c.kept[:0], c.kept[1:]...)
+		c.kept = slices.Delete(c.kept, 0, 1)
 	}
+	s.last = now
 	c.kept = append(c.kept, s)
 }
 
