@@ -1,0 +1,27 @@
+// Program kubelet runs the pods of one node.
+package main
+
+import (
+	"context"
+	"os"
+
+	"quintet.dev/quintet/components/kubelet"
+	"quintet.dev/quintet/internal/command"
+)
+
+func main() {
+	config := kubelet.NewConfig()
+	os.Exit(command.Main(command.Program{
+		Name:    "kubelet",
+		Short:   "Runs the pods of a node on a container engine",
+		Example: "  kubelet --kubeconfig=/etc/kubernetes/kubelet.conf --hostname-override=node-1",
+		Config:  config,
+		Run: func(ctx context.Context) error {
+			k, err := kubelet.New(*config)
+			if err != nil {
+				return err
+			}
+			return k.Run(ctx)
+		},
+	}))
+}

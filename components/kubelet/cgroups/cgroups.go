@@ -1,0 +1,84 @@
+// Package cgroups names the control groups of pods and cleans them up. The engine makes them, as parents of its
+// containers; the layout is upstream's: kubepods, then the quality of service, then the pod.
+package cgroups
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Tree is where pods' control groups are. The zero value leaves containers where the engine puts them.
+type Tree struct {
+	Mount   string // such as /sys/fs/cgroup; "" is the zero value's
+	Root    string // below it, such as "/"
+	Systemd bool   // the engine lets systemd make them
+}
+
+// Detect tells whether this process may make control groups below root, and returns the tree if so.
+func Detect(mount, root string, systemd bool) (Tree, error) {
+	t := Tree{Mount: mount, Root: root, Systemd: systemd}
+	if systemd {
+		return t, nil
+	}
+	for _, hierarchy := range t.hierarchies() {
+		if err := os.MkdirAll(filepath.Join(hierarchy, root, "kubepods"), 0o755); err != nil {
+			return Tree{}, err
+		}
+	}
+	return t, nil
+}
+
+// hierarchies are the mounts of the controllers: one in version 2, several in version 1.
+func (t Tree) hierarchies() []string {
+	if _, err := os.Stat(filepath.Join(t.Mount, "cgroup.controllers")); err == nil {
+		return []string{t.Mount}
+	}
+	entries, err := os.ReadDir(t.Mount)
+	if err != nil {
+		return nil
+	}
+	var found []string
+	for _, entry := range entries {
+		if entry.IsDir() { // links are second names of joined controllers
+			found = append(found, filepath.Join(t.Mount, entry.Name()))
+		}
+	}
+	return found
+}
+
+// Parent is the control group of a pod in the engine's notation, "" for the engine's default.
+func (t Tree) Parent(uid types.UID, class v1.PodQOSClass) string {
+	if t.Mount == "" {
+		return ""
+	}
+	parts := []string{"kubepods"}
+	if class != v1.PodQOSGuaranteed {
+		parts = append(parts, strings.ToLower(string(class)))
+	}
+	if t.Systemd {
+		parts = append(parts, "pod"+strings.ReplaceAll(string(uid), "-", "_"))
+		return strings.Join(parts, "-") + ".slice"
+	}
+	parts = append(parts, "pod"+string(uid))
+	return filepath.Join(append([]string{"/", t.Root}, parts...)...)
+}
+
+// Remove deletes the control groups of a pod that has no containers any more. systemd deletes its own.
+func (t Tree) Remove(uid types.UID, class v1.PodQOSClass) error {
+	if t.Mount == "" || t.Systemd || uid == "" {
+		return nil
+	}
+	var failures []error
+	for _, hierarchy := range t.hierarchies() {
+		if err := os.Remove(filepath.Join(hierarchy, t.Parent(uid, class))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			failures = append(failures, err)
+		}
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,165 @@
+// Package kubelet is the node agent: it registers its machine as a Node and runs the pods bound to it on a
+// container engine. Follow a pod through it: pods → plan → runtime → status.
+package kubelet
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/pflag"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+)
+
+// Config is everything a kubelet can be told. NewConfig gives upstream's defaults; flags and the configuration
+// file set the rest. Fields that say "injected" are for tests and for many kubelets in one process.
+type Config struct {
+	Kubeconfig          string
+	BootstrapKubeconfig string
+	ConfigFile          string
+	HostnameOverride    string
+	NodeIP              string
+	RootDir             string
+	CertDir             string
+	PauseImage          string
+	PodCIDR             string
+	ProviderID          string
+	StaticPodPath       string
+
+	RegisterNode          bool
+	RegisterSchedulable   bool
+	NodeLabels            map[string]string
+	RegisterWithTaints    []v1.Taint
+	MaxPods               int32
+	SystemReserved        map[string]string
+	KubeReserved          map[string]string
+	NodeStatusUpdate      time.Duration
+	NodeStatusReport      time.Duration
+	NodeLeaseSeconds      int32
+	NodeStatusMaxImages   int32
+	KubeAPIQPS            int32
+	KubeAPIBurst          int32
+	EventQPS              int32
+	EventBurst            int32
+	SyncFrequency         time.Duration
+	FileCheckFrequency    time.Duration
+	MaxRestartPeriod      time.Duration // of the crash-loop back-off
+	SerializeImagePulls   bool
+	ContainerLogMaxSize   string
+	ContainerLogMaxFiles  int32
+	ClusterDNS            []string
+	ClusterDomain         string
+	ResolvConf            string
+	SeccompDefault        bool
+	CPUCFSQuota           bool
+	CPUCFSQuotaPeriod     time.Duration
+	PodPidsLimit          int64
+	CgroupsPerQOS         bool
+	CgroupRoot            string
+	EnableServer          bool
+	Address               string
+	Port                  int32
+	HealthzBindAddress    string
+	HealthzPort           int32
+	TLSCertFile           string
+	TLSPrivateKeyFile     string
+	RotateCertificates    bool
+	ServerTLSBootstrap    bool
+	ClientCAFile          string
+	AnonymousAuth         bool
+	WebhookAuthentication bool
+	AuthenticationTTL     time.Duration
+	AuthorizationMode     string // AlwaysAllow or Webhook
+	AuthorizedTTL         time.Duration
+	UnauthorizedTTL       time.Duration
+	StreamingIdleTimeout  time.Duration
+	EnableDebugHandlers   bool
+
+	// Runtime is "docker" or "hollow".
+	Runtime        string
+	DockerEndpoint string
+	PodNetwork     string            // name of the engine's network for pods
+	PodBridge      string            // name of its bridge; empty lets the engine choose
+	DockerLabels   map[string]string // on everything made on the engine
+	HollowCPUs     int
+	HollowMemory   int64 // bytes
+
+	// Injected, instead of a kubeconfig, the system's clock, an engine by name and recorded events.
+	Client   kubernetes.Interface
+	Clock    clock.WithTickerAndDelayedExecution
+	Engine   runtime.Engine
+	Recorder record.EventRecorder
+	// Listener serves the API of the kubelet instead of Address and Port; it is owned by the kubelet.
+	Listener net.Listener
+
+	flags *pflag.FlagSet
+}
+
+// NewConfig returns upstream's defaults.
+func NewConfig() *Config {
+	return &Config{
+		RootDir: "/var/lib/kubelet", CertDir: "", PauseImage: "quintet/pause:dev",
+		RegisterNode: true, RegisterSchedulable: true, NodeLabels: map[string]string{}, MaxPods: 110,
+		NodeStatusUpdate: 10 * time.Second, NodeStatusReport: 5 * time.Minute, NodeLeaseSeconds: 40, NodeStatusMaxImages: 50,
+		KubeAPIQPS: 50, KubeAPIBurst: 100, EventQPS: 50, EventBurst: 100,
+		SyncFrequency: time.Minute, FileCheckFrequency: 20 * time.Second, MaxRestartPeriod: 5 * time.Minute,
+		ContainerLogMaxSize: "10Mi", ContainerLogMaxFiles: 5,
+		ResolvConf: "/etc/resolv.conf", CPUCFSQuota: true, CPUCFSQuotaPeriod: 100 * time.Millisecond, PodPidsLimit: -1,
+		CgroupsPerQOS: true, EnableServer: true, Address: "0.0.0.0", Port: 10250,
+		HealthzBindAddress: "127.0.0.1", HealthzPort: 10248,
+		WebhookAuthentication: true, AuthenticationTTL: 2 * time.Minute, AuthorizationMode: "Webhook",
+		AuthorizedTTL: 5 * time.Minute, UnauthorizedTTL: 30 * time.Second,
+		StreamingIdleTimeout: 4 * time.Hour, EnableDebugHandlers: true,
+		Runtime: "docker", DockerEndpoint: "unix:///var/run/docker.sock", PodNetwork: "quintet-pods", PodBridge: "cbr0",
+		HollowCPUs: 32, HollowMemory: 128 << 30,
+	}
+}
+
+// validate tells everything that is wrong with a configuration, each with what to do.
+func (c *Config) validate() error {
+	var wrong []error
+	bad := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	if c.Client == nil && c.Kubeconfig == "" {
+		bad("--kubeconfig is required: a kubelet without an API server is not supported")
+	}
+	if c.Runtime != "docker" && c.Runtime != "hollow" {
+		bad("--runtime %q: use docker or hollow", c.Runtime)
+	}
+	if c.AuthorizationMode != "AlwaysAllow" && c.AuthorizationMode != "Webhook" {
+		bad("--authorization-mode %q: use AlwaysAllow or Webhook", c.AuthorizationMode)
+	}
+	if (c.TLSCertFile == "") != (c.TLSPrivateKeyFile == "") {
+		bad("--tls-cert-file and --tls-private-key-file: give both or none")
+	}
+	if c.NodeIP != "" && net.ParseIP(c.NodeIP) == nil {
+		bad("--node-ip %q is not an IP address", c.NodeIP)
+	}
+	for _, server := range c.ClusterDNS {
+		if net.ParseIP(server) == nil {
+			bad("--cluster-dns %q is not an IP address", server)
+		}
+	}
+	if c.MaxRestartPeriod < time.Second || c.MaxRestartPeriod > 5*time.Minute {
+		bad("crashLoopBackOff.maxContainerRestartPeriod %v: use 1s to 300s", c.MaxRestartPeriod)
+	}
+	if c.MaxPods < 0 {
+		bad("--max-pods %d: use a number that is not negative", c.MaxPods)
+	}
+	for name, duration := range map[string]time.Duration{
+		"--sync-frequency": c.SyncFrequency, "--node-status-update-frequency": c.NodeStatusUpdate, "--cpu-cfs-quota-period": c.CPUCFSQuotaPeriod,
+	} {
+		if duration <= 0 {
+			bad("%s %v: use a duration greater than 0", name, duration)
+		}
+	}
+	if c.ServerTLSBootstrap {
+		bad("serverTLSBootstrap is not supported: give --tls-cert-file, or let the kubelet sign its own certificate")
+	}
+	return errors.Join(wrong...)
+}

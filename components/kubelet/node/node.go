@@ -1,0 +1,344 @@
+// Package node registers the machine as a Node, keeps its status true and its Lease alive.
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/component-helpers/apimachinery/lease"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	kruntime "quintet.dev/quintet/components/kubelet/runtime"
+)
+
+// Config says what to tell of the node.
+type Config struct {
+	Client   kubernetes.Interface
+	Clock    clock.WithTicker
+	Engine   kruntime.Engine
+	Recorder record.EventRecorder
+
+	Name            string
+	Register        bool
+	Labels          map[string]string
+	Taints          []v1.Taint
+	Unschedulable   bool
+	Addresses       []v1.NodeAddress
+	Port            int32
+	ProviderID      string
+	PodCIDR         string // used while the API gives none
+	MaxPods         int32
+	Reserved        v1.ResourceList // not allocatable
+	RootDir         string
+	MaxImages       int32
+	UpdateFrequency time.Duration
+	ReportFrequency time.Duration
+	LeaseSeconds    int32
+}
+
+// Node keeps the API's view of this machine. It is safe for concurrent use.
+type Node struct {
+	Config
+	machine v1.NodeSystemInfo
+
+	mu           sync.Mutex
+	current      *v1.Node
+	reported     time.Time
+	networkErr   error
+	networkReady chan struct{}
+	wake         chan struct{}
+
+	network sync.Mutex // held while the pod network is set up
+	cidr    string     // that it was set up for
+}
+
+// New makes a node that is not registered yet.
+func New(config Config) *Node {
+	return &Node{
+		Config: config, networkReady: make(chan struct{}), wake: make(chan struct{}, 1),
+		networkErr: fmt.Errorf("the node has no pod CIDR yet: is the node IPAM controller running?"),
+	}
+}
+
+// NetworkReady is closed once the pod network stands.
+func (n *Node) NetworkReady() <-chan struct{} { return n.networkReady }
+
+// Current is the node as the API server has it; nil before it was registered.
+func (n *Node) Current() *v1.Node {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.current
+}
+
+// Allocatable is what pods may have.
+func (n *Node) Allocatable() v1.ResourceList {
+	if node := n.Current(); node != nil {
+		return node.Status.Allocatable
+	}
+	return nil
+}
+
+// Run registers the node and keeps it until ctx ends.
+func (n *Node) Run(ctx context.Context) error {
+	info, err := n.Engine.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("container engine: %w", err)
+	}
+	n.machine = systemInfo(info)
+	if n.PodCIDR != "" {
+		n.setPodCIDR(ctx, n.PodCIDR)
+	}
+	if err := n.register(ctx); err != nil {
+		return err
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	group.Go(func() { n.lease().Run(ctx) })
+	group.Go(func() { n.watch(ctx) })
+	n.loop(ctx)
+	return ctx.Err()
+}
+
+// register creates the node, or takes over one that is there; it retries until the API server answers.
+func (n *Node) register(ctx context.Context) error {
+	for delay := 100 * time.Millisecond; ; delay = min(2*delay, 5*time.Second) {
+		err := n.tryRegister(ctx)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		klog.FromContext(ctx).Info("Node can't be registered yet, will be retried", "node", n.Name, "err", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-n.Clock.After(delay):
+		}
+	}
+}
+
+func (n *Node) tryRegister(ctx context.Context) error {
+	nodes := n.Client.CoreV1().Nodes()
+	if !n.Register {
+		node, err := nodes.Get(ctx, n.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		n.take(ctx, node)
+		return nil
+	}
+	wanted := &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.labels()},
+		Spec:       v1.NodeSpec{Taints: n.Taints, ProviderID: n.ProviderID, Unschedulable: n.Unschedulable},
+	}
+	wanted.Status = n.status(ctx, wanted)
+	node, err := nodes.Create(ctx, wanted, metav1.CreateOptions{})
+	if err == nil {
+		n.take(ctx, node)
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) && !apierrors.IsForbidden(err) {
+		return err
+	}
+	existing, getErr := nodes.Get(ctx, n.Name, metav1.GetOptions{})
+	if getErr != nil {
+		return err
+	}
+	updated := existing.DeepCopy()
+	if updated.Labels == nil {
+		updated.Labels = map[string]string{}
+	}
+	for key, value := range n.labels() {
+		updated.Labels[key] = value
+	}
+	if !equality.Semantic.DeepEqual(existing.Labels, updated.Labels) {
+		if existing, err = n.patch(ctx, existing, updated); err != nil {
+			return err
+		}
+	}
+	n.take(ctx, existing)
+	return nil
+}
+
+func (n *Node) patch(ctx context.Context, before, after *v1.Node, subresources ...string) (*v1.Node, error) {
+	old, err := json.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	now, err := json.Marshal(after)
+	if err != nil {
+		return nil, err
+	}
+	data, err := strategicpatch.CreateTwoWayMergePatch(old, now, v1.Node{})
+	if err != nil {
+		return nil, err
+	}
+	return n.Client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{}, subresources...)
+}
+
+func (n *Node) labels() map[string]string {
+	labels := map[string]string{
+		v1.LabelHostname: n.Name, v1.LabelOSStable: "linux", v1.LabelArchStable: n.machine.Architecture,
+		"beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": n.machine.Architecture,
+	}
+	for key, value := range n.Labels {
+		labels[key] = value
+	}
+	return labels
+}
+
+// take notes the node as the API server has it, and sets the pod network up when it has a range.
+func (n *Node) take(ctx context.Context, node *v1.Node) {
+	n.mu.Lock()
+	n.current = node
+	n.mu.Unlock()
+	if node.Spec.PodCIDR != "" {
+		n.setPodCIDR(ctx, node.Spec.PodCIDR)
+	}
+}
+
+func (n *Node) setPodCIDR(ctx context.Context, cidr string) {
+	n.network.Lock()
+	defer n.network.Unlock()
+	if n.cidr == cidr {
+		return
+	}
+	err := n.Engine.SetPodCIDR(ctx, cidr)
+	n.mu.Lock()
+	n.networkErr = err
+	n.mu.Unlock()
+	if err != nil {
+		if ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Pod network can't be set up, will be retried", "podCIDR", cidr)
+		}
+		return
+	}
+	if n.cidr == "" {
+		close(n.networkReady)
+	}
+	n.cidr = cidr
+	select {
+	case n.wake <- struct{}{}: // the node is ready now: tell
+	default:
+	}
+}
+
+func (n *Node) lease() lease.Controller {
+	duration := time.Duration(n.LeaseSeconds) * time.Second
+	return lease.NewController(n.Clock, n.Client, n.Name, n.LeaseSeconds, func() {}, duration/4, n.Name,
+		v1.NamespaceNodeLease, n.ownLease)
+}
+
+// ownLease makes the node the owner of its lease, that both are deleted together.
+func (n *Node) ownLease(l *coordinationv1.Lease) error {
+	if len(l.OwnerReferences) > 0 {
+		return nil
+	}
+	node := n.Current()
+	if node == nil {
+		return fmt.Errorf("node %s is not registered yet", n.Name)
+	}
+	l.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
+	return nil
+}
+
+func (n *Node) watch(ctx context.Context) {
+	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, n.Name).String()
+	nodes := n.Client.CoreV1().Nodes()
+	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				options.FieldSelector = selector
+				return nodes.List(ctx, options)
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				options.FieldSelector = selector
+				return nodes.Watch(ctx, options)
+			},
+		}, n.Client),
+		ObjectType: &v1.Node{},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { n.take(ctx, object.(*v1.Node)) },
+			UpdateFunc: func(_, object any) { n.take(ctx, object.(*v1.Node)) },
+		},
+	})
+	controller.RunWithContext(ctx)
+}
+
+// loop reports the status when it changed, and now and then when it did not.
+func (n *Node) loop(ctx context.Context) {
+	ticker := n.Clock.NewTicker(n.UpdateFrequency)
+	defer ticker.Stop()
+	for {
+		if err := n.report(ctx); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Node status can't be written, will be retried", "node", n.Name)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.wake:
+		case <-ticker.C():
+		}
+	}
+}
+
+func (n *Node) report(ctx context.Context) error {
+	current := n.Current()
+	if current == nil {
+		return nil
+	}
+	if current.Spec.PodCIDR != "" {
+		n.setPodCIDR(ctx, current.Spec.PodCIDR) // again, if it failed before
+	}
+	now := n.Clock.Now()
+	updated := current.DeepCopy()
+	updated.Status = n.status(ctx, current)
+	if same(&current.Status, &updated.Status) && now.Sub(n.reported) < n.ReportFrequency {
+		return nil
+	}
+	before := current.DeepCopy()
+	before.Spec, updated.Spec = v1.NodeSpec{}, v1.NodeSpec{}
+	written, err := n.patch(ctx, before, updated, "status")
+	if err != nil {
+		return err
+	}
+	n.reported = now
+	n.mu.Lock()
+	if n.current == current {
+		n.current = written
+	}
+	n.mu.Unlock()
+	return nil
+}
+
+// same compares statuses without the times of heartbeats.
+func same(a, b *v1.NodeStatus) bool {
+	strip := func(s *v1.NodeStatus) *v1.NodeStatus {
+		s = s.DeepCopy()
+		for i := range s.Conditions {
+			s.Conditions[i].LastHeartbeatTime = metav1.Time{}
+		}
+		return s
+	}
+	return equality.Semantic.DeepEqual(strip(a), strip(b))
+}

@@ -1,0 +1,116 @@
+package pods
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+)
+
+// admit decides once whether a new pod may run here; it is called with the lock held. A pod that has containers
+// was admitted before.
+func (w *worker) admit(observed *runtime.Pod) {
+	if w.admitted || w.rejected != nil || w.gone || w.over() {
+		return
+	}
+	if len(observed.Containers) > 0 || len(observed.Sandboxes) > 0 || w.pod.DeletionTimestamp != nil {
+		w.admitted = true
+		return
+	}
+	node := w.m.Node()
+	if node == nil {
+		w.admitted = true // nothing to compare with: trust the scheduler
+		return
+	}
+	pod := w.pod
+	w.mu.Unlock() // others have locks of their own
+	w.m.admission.Lock()
+	defer w.m.admission.Unlock()
+	why := refuse(pod, node, w.m.others(w.uid))
+	w.mu.Lock()
+	if why == nil {
+		w.admitted = true
+		return
+	}
+	w.rejected = why
+	w.m.record(pod, v1.EventTypeWarning, why.reason, why.message)
+}
+
+// refuse tells why a pod can't run on a node beside others, nil if it can.
+func refuse(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *rejection {
+	match, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
+	if err != nil || !match {
+		return &rejection{reason: "NodeAffinity", message: "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector", never: true}
+	}
+	for _, port := range hostPorts(pod) {
+		for _, other := range others {
+			for _, taken := range hostPorts(other) {
+				if conflict(port, taken) {
+					return &rejection{reason: "NodePorts", message: "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports", never: true}
+				}
+			}
+		}
+	}
+	return refuseResources(pod, node, others)
+}
+
+func refuseResources(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *rejection {
+	if limit, ok := node.Status.Allocatable[v1.ResourcePods]; ok && int64(len(others)+1) > limit.Value() {
+		return outOf(v1.ResourcePods, 1, int64(len(others)), limit.Value())
+	}
+	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
+	used := v1.ResourceList{}
+	for _, other := range others {
+		for name, quantity := range resourcehelper.PodRequests(other, resourcehelper.PodResourcesOptions{}) {
+			sum := used[name]
+			sum.Add(quantity)
+			used[name] = sum
+		}
+	}
+	for name, wanted := range requests {
+		if wanted.IsZero() {
+			continue
+		}
+		have, taken := node.Status.Allocatable[name], used[name]
+		total := taken.DeepCopy()
+		total.Add(wanted)
+		if total.Cmp(have) <= 0 {
+			continue
+		}
+		if name == v1.ResourceCPU {
+			return outOf(name, wanted.MilliValue(), taken.MilliValue(), have.MilliValue())
+		}
+		return outOf(name, wanted.Value(), taken.Value(), have.Value())
+	}
+	return nil
+}
+
+func outOf(name v1.ResourceName, requested, used, capacity int64) *rejection {
+	return &rejection{
+		reason: "OutOf" + string(name),
+		message: fmt.Sprintf("Pod was rejected: Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
+			name, requested, used, capacity),
+		never: true,
+	}
+}
+
+func hostPorts(pod *v1.Pod) []v1.ContainerPort {
+	var ports []v1.ContainerPort
+	for _, c := range pod.Spec.Containers {
+		for _, p := range c.Ports {
+			if p.HostPort > 0 {
+				ports = append(ports, p)
+			}
+		}
+	}
+	return ports
+}
+
+func conflict(a, b v1.ContainerPort) bool {
+	anywhere := func(ip string) bool { return ip == "" || ip == "0.0.0.0" || ip == "::" }
+	return a.HostPort == b.HostPort && a.Protocol == b.Protocol &&
+		(a.HostIP == b.HostIP || anywhere(a.HostIP) || anywhere(b.HostIP))
+}

@@ -1,0 +1,234 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"quintet.dev/quintet/components/kubelet/hooks"
+	"quintet.dev/quintet/components/kubelet/images"
+	"quintet.dev/quintet/components/kubelet/plan"
+	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/spec"
+)
+
+// act begins what was decided; it is called with the lock held.
+func (w *worker) act(ctx context.Context, pod *v1.Pod, observed *runtime.Pod, decision *plan.Plan) {
+	var starts []plan.Action
+	for _, action := range decision.Actions {
+		switch action.Kind {
+		case plan.CreateSandbox, plan.StartContainer:
+			starts = append(starts, action)
+		case plan.StopContainer:
+			w.stopContainer(ctx, pod, observed, action)
+		case plan.StopSandbox:
+			w.stopSandbox(ctx, action)
+		case plan.Remove:
+			w.remove(ctx, action)
+		}
+	}
+	for name, backoff := range decision.Backoff {
+		w.backoff[name] = backoff
+	}
+	if len(starts) == 0 || w.busy {
+		return
+	}
+	startCtx, cancel := context.WithCancel(ctx)
+	w.busy, w.abort = true, cancel
+	for _, action := range starts {
+		if action.Kind == plan.StartContainer {
+			w.starting[action.Name] = true
+		}
+	}
+	sandbox := observed.Sandbox()
+	w.ops.Go(func() {
+		defer cancel()
+		for _, action := range starts {
+			if startCtx.Err() != nil {
+				break
+			}
+			if action.Kind == plan.CreateSandbox {
+				w.createSandbox(startCtx, pod, action.Attempt)
+				continue
+			}
+			w.start(startCtx, pod, sandbox, action)
+			w.mu.Lock()
+			delete(w.starting, action.Name)
+			w.mu.Unlock()
+			w.poke() // each container is reported as soon as it runs
+		}
+		w.mu.Lock()
+		w.busy, w.abort = false, nil
+		clear(w.starting)
+		w.mu.Unlock()
+		w.poke()
+	})
+}
+
+// fail notes why a container (or, with name "", the sandbox) could not be started.
+func (w *worker) fail(name string, why plan.Waiting, retryAt time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if why.Reason != "" {
+		w.failures[name] = why
+	}
+	w.notBefore[name] = retryAt
+}
+
+// createSandbox makes the volumes and the sandbox at the same time: neither needs the other.
+func (w *worker) createSandbox(ctx context.Context, pod *v1.Pod, attempt int) {
+	if !pod.Spec.HostNetwork {
+		select {
+		case <-w.m.NetworkReady:
+		case <-ctx.Done():
+			return
+		}
+	}
+	mounted := make(chan struct{})
+	w.ops.Go(func() {
+		defer close(mounted)
+		w.mount(ctx, pod)
+	})
+	sandbox, err := w.m.Builder.Sandbox(pod, attempt)
+	if err == nil {
+		_, err = w.m.Engine.CreateSandbox(ctx, sandbox)
+	}
+	<-mounted
+	if err != nil && ctx.Err() == nil {
+		w.m.record(pod, v1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", err))
+		w.fail("", plan.Waiting{}, w.m.Clock.Now().Add(retryDelay))
+	}
+}
+
+// mount makes the pod's volumes and tells whether all are there.
+func (w *worker) mount(ctx context.Context, pod *v1.Pod) bool {
+	if w.m.Volumes == nil {
+		return true
+	}
+	paths, err := w.m.Volumes.Mount(ctx, pod)
+	if err != nil && ctx.Err() == nil {
+		w.m.record(pod, v1.EventTypeWarning, "FailedMount", err.Error())
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unmounted = err != nil
+	w.volumes, w.refreshed = paths, w.m.Clock.Now()
+	return err == nil
+}
+
+// freshen writes volumes anew when something they show changed, or a minute passed (tokens grow old).
+func (w *worker) freshen(ctx context.Context, pod *v1.Pod, now time.Time) {
+	w.mu.Lock()
+	due := w.m.Volumes != nil && !w.busy && (w.stale || now.Sub(w.refreshed) >= w.m.Resync)
+	if due {
+		w.stale = false
+	}
+	ending := w.ending != nil
+	w.mu.Unlock()
+	if !due || ending {
+		return
+	}
+	w.m.Objects.Register(pod)
+	w.mount(ctx, pod)
+}
+
+// start brings one container up. pod has its addresses.
+func (w *worker) start(ctx context.Context, pod *v1.Pod, sandbox *runtime.Sandbox, action plan.Action) {
+	c := containerOf(pod, action.Name)
+	why, err := w.tryStart(ctx, pod, c, sandbox, action.Attempt)
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		w.mu.Lock()
+		delete(w.failures, c.Name)
+		delete(w.notBefore, c.Name)
+		w.mu.Unlock()
+		return
+	}
+	retryAt := w.m.Clock.Now().Add(retryDelay)
+	var image *images.Error
+	switch {
+	case errors.As(err, &image):
+		if at := w.m.Images.RetryAt(w.uid, c.Image); !at.IsZero() {
+			retryAt = at
+			if image.Reason == "ErrImagePull" { // soon after, the status tells that it waits
+				retryAt = w.m.Clock.Now().Add(min(time.Second, at.Sub(w.m.Clock.Now())))
+			}
+		}
+	case why == "RunContainerError":
+		retryAt = time.Time{} // the container that did not start backs off as one that crashed
+	}
+	if image == nil && why != "" && why != "PostStartHookError" {
+		w.m.recordContainer(pod, c, v1.EventTypeWarning, "Failed", "Error: "+err.Error())
+	}
+	w.fail(c.Name, plan.Waiting{Reason: why, Message: err.Error()}, retryAt)
+}
+
+// tryStart does the steps; the reason it returns with an error is the one a status reports.
+func (w *worker) tryStart(ctx context.Context, pod *v1.Pod, c *v1.Container, sandbox *runtime.Sandbox, attempt int) (string, error) {
+	image, err := w.m.Images.Ensure(ctx, pod, c, func(eventType, reason, format string, args ...any) {
+		w.m.recordContainer(pod, c, eventType, reason, fmt.Sprintf(format, args...))
+	})
+	if err != nil {
+		var failure *images.Error
+		if errors.As(err, &failure) {
+			return failure.Reason, err
+		}
+		return "ImageInspectError", err
+	}
+	w.mu.Lock()
+	paths, mounted := w.volumes, w.volumes != nil && !w.unmounted
+	w.mu.Unlock()
+	if !mounted && w.m.Volumes != nil { // a kubelet that was restarted, or volumes that could not be made before
+		if !w.mount(ctx, pod) {
+			return "", errors.New("volumes are not ready")
+		}
+		w.mu.Lock()
+		paths = w.volumes
+		w.mu.Unlock()
+	}
+	s, err := w.m.Builder.Container(ctx, &spec.Request{
+		Pod: pod, Container: c, Sandbox: sandbox, Attempt: attempt, Image: image, Volumes: paths,
+	})
+	if err != nil {
+		return "CreateContainerConfigError", err
+	}
+	id, err := w.m.Engine.CreateContainer(ctx, s)
+	if err != nil {
+		return "CreateContainerError", err
+	}
+	w.m.recordContainer(pod, c, v1.EventTypeNormal, "Created", "Created container: "+c.Name)
+	if err := w.m.Engine.Start(ctx, id); err != nil {
+		return "RunContainerError", err
+	}
+	w.m.recordContainer(pod, c, v1.EventTypeNormal, "Started", "Started container "+c.Name)
+	return w.postStart(ctx, pod, c, id)
+}
+
+// postStart runs the hook; a container whose hook fails is killed.
+func (w *worker) postStart(ctx context.Context, pod *v1.Pod, c *v1.Container, id string) (string, error) {
+	if c.Lifecycle == nil || c.Lifecycle.PostStart == nil || w.m.Builder.Virtual {
+		return "", nil
+	}
+	err := w.m.Hooks.Lifecycle(ctx, hooks.Target{ID: id, PodIP: pod.Status.PodIP, Container: c}, c.Lifecycle.PostStart)
+	if err == nil || ctx.Err() != nil {
+		return "", nil
+	}
+	w.m.recordContainer(pod, c, v1.EventTypeWarning, "FailedPostStartHook", "PostStartHook failed")
+	w.m.recordContainer(pod, c, v1.EventTypeNormal, "Killing", "FailedPostStartHook")
+	w.kill(ctx, pod, c, id, graceOf(pod))
+	return "PostStartHookError", err
+}
+
+func containerOf(pod *v1.Pod, name string) *v1.Container {
+	for _, c := range plan.Containers(pod) {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}

@@ -1,0 +1,324 @@
+package pods
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"quintet.dev/quintet/components/kubelet/plan"
+	"quintet.dev/quintet/components/kubelet/probes"
+	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/status"
+)
+
+// retryDelay is how long to wait before starting again what could not be started.
+const retryDelay = 10 * time.Second
+
+// worker looks after one pod. Its goroutine observes, plans and reports; what takes time (starting, stopping) runs
+// in goroutines of its own, which note what they did under the lock and poke the worker.
+type worker struct {
+	m        *Manager
+	uid      types.UID
+	wake     chan struct{}
+	launched bool // guarded by the manager's lock
+	logger   klog.Logger
+
+	mu       sync.Mutex
+	pod      *v1.Pod // newest version seen; a made-up one for containers that nobody asked for
+	gone     bool    // it left the API
+	admitted bool
+	rejected *rejection
+	ending   *plan.Stop
+	status   *v1.PodStatus // last computed
+	stale    bool          // volumes are to be written anew
+
+	busy      bool
+	abort     context.CancelFunc // ends the start under way
+	starting  map[string]bool
+	stopping  map[string]time.Time
+	failures  map[string]plan.Waiting
+	notBefore map[string]time.Time
+	backoff   map[string]plan.Backoff
+	volumes   map[string]string
+	messages  map[string]string
+	refreshed time.Time
+	unmounted bool // the last attempt to make volumes failed
+	ops       sync.WaitGroup
+}
+
+// rejection is why a pod ends by the node's decision.
+type rejection struct {
+	reason, message string
+	never           bool // it never ran
+}
+
+func newWorker(m *Manager, uid types.UID) *worker {
+	return &worker{
+		m: m, uid: uid, wake: make(chan struct{}, 1),
+		starting: map[string]bool{}, stopping: map[string]time.Time{}, failures: map[string]plan.Waiting{},
+		notBefore: map[string]time.Time{}, backoff: map[string]plan.Backoff{}, messages: map[string]string{},
+	}
+}
+
+func (w *worker) poke() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// set takes in a version of the pod and tells whether it asks for a look.
+func (w *worker) set(pod *v1.Pod) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	old := w.pod
+	w.pod = pod
+	if old == nil {
+		return true
+	}
+	sameStatus := w.status != nil && equality.Semantic.DeepEqual(&pod.Status, w.status)
+	sameMeta := pod.Generation == old.Generation && (pod.DeletionTimestamp == nil) == (old.DeletionTimestamp == nil) &&
+		equality.Semantic.DeepEqual(pod.DeletionGracePeriodSeconds, old.DeletionGracePeriodSeconds) &&
+		equality.Semantic.DeepEqual(pod.Labels, old.Labels) && equality.Semantic.DeepEqual(pod.Annotations, old.Annotations)
+	if !equality.Semantic.DeepEqual(pod.Labels, old.Labels) || !equality.Semantic.DeepEqual(pod.Annotations, old.Annotations) {
+		w.stale = true // the downward API shows them
+	}
+	return !sameStatus || !sameMeta || !equality.Semantic.DeepEqual(&pod.Spec, &old.Spec)
+}
+
+func (w *worker) setGone(pod *v1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pod, w.gone = pod, true
+}
+
+func (w *worker) refresh() {
+	w.mu.Lock()
+	w.stale = true
+	clear(w.notBefore) // what was missing may be there now
+	w.mu.Unlock()
+	w.poke()
+}
+
+func (w *worker) current() *v1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gone {
+		return nil
+	}
+	pod := w.pod
+	if pod != nil && w.status != nil {
+		pod = pod.DeepCopy()
+		pod.Status = *w.status.DeepCopy()
+	}
+	return pod
+}
+
+// claims returns the pod if it was admitted and has not ended.
+func (w *worker) claims() *v1.Pod {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pod == nil || !w.admitted || w.rejected != nil {
+		return nil
+	}
+	phase := w.pod.Status.Phase
+	if w.status != nil {
+		phase = w.status.Phase
+	}
+	if phase == v1.PodSucceeded || phase == v1.PodFailed {
+		return nil
+	}
+	return w.pod
+}
+
+func (w *worker) run(ctx context.Context) {
+	w.logger = klog.FromContext(ctx).WithValues("podUID", w.uid)
+	w.mu.Lock()
+	pod := w.pod
+	w.mu.Unlock()
+	w.m.Objects.Register(pod)
+	defer func() {
+		w.ops.Wait()
+		w.m.probes.Forget(w.uid)
+		w.m.Objects.Unregister(w.uid)
+	}()
+	for {
+		next, done := w.look(ctx)
+		if done {
+			w.m.forget(w.uid)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		case <-w.m.Clock.After(next):
+		}
+	}
+}
+
+// look is one turn: observe, plan, act, report. It returns when to look again, and whether the pod is over.
+func (w *worker) look(ctx context.Context) (time.Duration, bool) {
+	observed, err := w.m.Engine.Pod(ctx, w.uid)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.logger.Error(err, "Pod can't be observed, will be retried")
+		}
+		return time.Second, false
+	}
+	now := w.m.Clock.Now()
+	w.mu.Lock()
+	w.admit(&observed)
+	w.decideEnd(now)
+	pod := w.withAddresses(&observed)
+	state := w.m.probes.Sync(ctx, pod, &observed, w.ending != nil, w.starting)
+	decision := plan.Make(&plan.Input{
+		Pod: pod, Observed: &observed, Now: now, Stop: w.ending, Busy: w.busy, Stopping: w.stopping, Backoff: w.backoff,
+		NotBefore: w.notBefore, Limits: w.m.Limits, Started: state.Started, Unhealthy: state.Unhealthy,
+	})
+	if w.ending != nil && w.abort != nil {
+		w.abort()
+	}
+	w.readMessages(&observed)
+	w.report(pod, &observed, &state, &decision, now)
+	gone, deleted, final := w.gone, w.pod.DeletionTimestamp != nil, w.pod
+	w.act(ctx, pod, &observed, &decision)
+	busy := w.busy
+	w.mu.Unlock()
+
+	if decision.Done && !busy && (gone || deleted) {
+		return w.finish(ctx, &observed, final, gone)
+	}
+	if sandbox := observed.Sandbox(); sandbox != nil && sandbox.State == runtime.Running && !decision.Done {
+		w.freshen(ctx, pod, now)
+	}
+	return w.next(&decision, now), false
+}
+
+// next is how long the worker may sleep.
+func (w *worker) next(decision *plan.Plan, now time.Time) time.Duration {
+	delay := w.m.Resync
+	if !decision.WakeAt.IsZero() {
+		delay = min(delay, max(decision.WakeAt.Sub(now), 10*time.Millisecond))
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if deadline, ok := w.deadline(); ok && w.ending == nil {
+		delay = min(delay, max(deadline.Sub(now), 10*time.Millisecond))
+	}
+	return delay
+}
+
+// finish removes all traces of an ended pod, and the API object last of all.
+func (w *worker) finish(ctx context.Context, observed *runtime.Pod, pod *v1.Pod, gone bool) (time.Duration, bool) {
+	if err := w.cleanUp(ctx, observed, pod); err != nil {
+		if ctx.Err() == nil {
+			w.logger.Error(err, "Pod can't be cleaned up yet, will be retried")
+		}
+		return time.Second, false
+	}
+	if gone {
+		w.m.Status.Forget(w.uid)
+		return 0, true
+	}
+	w.m.Status.Delete(pod)
+	return w.m.Resync, false
+}
+
+func (w *worker) cleanUp(ctx context.Context, observed *runtime.Pod, pod *v1.Pod) error {
+	for i := range observed.Containers {
+		if err := w.m.Engine.Remove(ctx, observed.Containers[i].ID); err != nil {
+			return err
+		}
+	}
+	for i := range observed.Sandboxes {
+		if err := w.m.Engine.Remove(ctx, observed.Sandboxes[i].ID); err != nil {
+			return err
+		}
+	}
+	w.m.probes.Forget(w.uid)
+	w.m.Images.Forget(w.uid)
+	if w.m.Volumes != nil {
+		if err := w.m.Volumes.Remove(w.uid); err != nil {
+			return err
+		}
+	}
+	return w.m.Cgroups.Remove(w.uid, status.QOS(pod))
+}
+
+// withAddresses returns a copy of the pod that knows its addresses; it is called with the lock held.
+func (w *worker) withAddresses(observed *runtime.Pod) *v1.Pod {
+	pod := w.pod.DeepCopy()
+	pod.Status.HostIP, pod.Status.HostIPs = "", nil
+	for i, ip := range w.m.HostIPs {
+		if i == 0 {
+			pod.Status.HostIP = ip
+		}
+		pod.Status.HostIPs = append(pod.Status.HostIPs, v1.HostIP{IP: ip})
+	}
+	sandbox := observed.Sandbox()
+	if sandbox == nil || sandbox.State != runtime.Running {
+		return pod
+	}
+	ips := sandbox.IPs
+	if pod.Spec.HostNetwork {
+		ips = w.m.HostIPs
+	}
+	pod.Status.PodIP, pod.Status.PodIPs = "", nil
+	for i, ip := range ips {
+		if i == 0 {
+			pod.Status.PodIP = ip
+		}
+		pod.Status.PodIPs = append(pod.Status.PodIPs, v1.PodIP{IP: ip})
+	}
+	return pod
+}
+
+// report computes the status and hands it to the writer; it is called with the lock held.
+func (w *worker) report(pod *v1.Pod, observed *runtime.Pod, state *probes.State, decision *plan.Plan, now time.Time) {
+	waiting := map[string]plan.Waiting{}
+	for name, why := range w.failures {
+		waiting[name] = why
+	}
+	for name, why := range decision.Waiting {
+		waiting[name] = why
+		if w.failures[name] != why {
+			w.failures[name] = why
+			if c := containerOf(pod, name); c != nil {
+				w.m.recordContainer(pod, c, v1.EventTypeWarning, "BackOff", "Back-off restarting failed container "+name+" in pod "+pod.Name+"_"+pod.Namespace+"("+string(pod.UID)+")")
+			}
+		}
+	}
+	in := &status.Input{
+		Pod: pod, Observed: observed, Now: now, Runtime: w.m.RuntimeName, Previous: w.previous(), Waiting: waiting,
+		Starting: w.starting, Started: state.Started, Ready: state.Ready, Messages: w.messages, HostIPs: w.m.HostIPs,
+		Done: decision.Done,
+	}
+	if w.rejected != nil {
+		in.Reason, in.Message, in.Rejected = w.rejected.reason, w.rejected.message, w.rejected.never
+	}
+	computed := status.Compute(in)
+	w.status = &computed
+	if !w.gone {
+		w.m.Status.Set(w.pod, &computed)
+	}
+}
+
+// previous is the status that the new one continues: the API server's, with what it does not have yet.
+func (w *worker) previous() *v1.PodStatus {
+	if w.status == nil {
+		return &w.pod.Status
+	}
+	previous := w.status.DeepCopy()
+	for _, c := range w.pod.Status.Conditions {
+		if !status.Owns(c.Type) {
+			previous.Conditions = status.Replace(previous.Conditions, c)
+		}
+	}
+	return previous
+}

@@ -1,0 +1,252 @@
+// Package probes watches the health of running containers: startup, liveness and readiness
+// (https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-probes).
+package probes
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/kubelet/hooks"
+	"quintet.dev/quintet/components/kubelet/plan"
+	"quintet.dev/quintet/components/kubelet/runtime"
+)
+
+// Manager probes the containers of a node. It is safe for concurrent use.
+type Manager struct {
+	Runner *hooks.Runner
+	Clock  clock.WithTicker
+	// Changed is called when a probe changed its mind about a container of the pod.
+	Changed func(types.UID)
+	// Record tells of a failure, as an event about the container.
+	Record func(pod *v1.Pod, c *v1.Container, eventType, reason, message string)
+	// Pretend takes every probe as passed, for runtimes that only pretend.
+	Pretend bool
+
+	mu   sync.Mutex
+	pods map[types.UID]map[string]*run
+	wait sync.WaitGroup
+}
+
+// State is what probes say of a pod's running containers, by ID.
+type State struct {
+	Started, Ready map[string]bool
+	Unhealthy      map[string]plan.Unhealthy
+}
+
+// run is one running container under observation.
+type run struct {
+	stop      context.CancelFunc
+	stopFatal context.CancelFunc // ends the probes that can kill: an ending pod is only asked for readiness
+	started   bool
+	ready     bool
+	unhealthy *plan.Unhealthy
+	startedCh chan struct{} // closed when started
+}
+
+// Sync begins to probe what runs and ends to probe what does not, and returns the state. pod's status holds its
+// address. Probing ends with ctx.
+func (m *Manager) Sync(ctx context.Context, pod *v1.Pod, observed *runtime.Pod, ending bool, starting map[string]bool) State {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	runs := m.pods[pod.UID]
+	if runs == nil {
+		runs = map[string]*run{}
+		if m.pods == nil {
+			m.pods = map[types.UID]map[string]*run{}
+		}
+		m.pods[pod.UID] = runs
+	}
+	alive := map[string]bool{}
+	for _, c := range plan.Containers(pod) {
+		found := observed.Container(c.Name)
+		if found == nil || found.State != runtime.Running || starting[c.Name] {
+			continue
+		}
+		alive[found.ID] = true
+		if runs[found.ID] == nil {
+			runs[found.ID] = m.begin(ctx, pod, c, found, plan.IsInit(pod, c.Name) && !plan.IsSidecar(c))
+		}
+		if ending {
+			runs[found.ID].stopFatal()
+		}
+	}
+	maps.DeleteFunc(runs, func(id string, r *run) bool {
+		if !alive[id] {
+			r.stop()
+		}
+		return !alive[id]
+	})
+	state := State{Started: map[string]bool{}, Ready: map[string]bool{}, Unhealthy: map[string]plan.Unhealthy{}}
+	for id, r := range runs {
+		state.Started[id], state.Ready[id] = r.started, r.ready
+		if r.unhealthy != nil && !ending {
+			state.Unhealthy[id] = *r.unhealthy
+		}
+	}
+	return state
+}
+
+// Forget ends all probes of a pod.
+func (m *Manager) Forget(uid types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.pods[uid] {
+		r.stop()
+	}
+	delete(m.pods, uid)
+}
+
+// Wait returns when all probes ended.
+func (m *Manager) Wait() { m.wait.Wait() }
+
+// begin starts the probes of a container; it is called with the lock held.
+func (m *Manager) begin(parent context.Context, pod *v1.Pod, c *v1.Container, found *runtime.Container, plainInit bool) *run {
+	ctx, stop := context.WithCancel(parent)
+	fatal, stopFatal := context.WithCancel(ctx)
+	r := &run{stop: stop, stopFatal: stopFatal, startedCh: make(chan struct{})}
+	target := hooks.Target{ID: found.ID, PodIP: pod.Status.PodIP, Container: c}
+	startup := c.StartupProbe != nil && !m.Pretend && !plainInit
+	if !startup {
+		r.started = true
+		close(r.startedCh)
+	}
+	r.ready = c.ReadinessProbe == nil || m.Pretend || plainInit
+	if m.Pretend || plainInit {
+		return r
+	}
+	base := prober{m: m, pod: pod, target: target, run: r, since: found.Started}
+	if startup {
+		p := base
+		p.kind, p.probe = "Startup", c.StartupProbe
+		m.wait.Go(func() { p.loop(fatal) })
+	}
+	if c.LivenessProbe != nil {
+		p := base
+		p.kind, p.probe = "Liveness", c.LivenessProbe
+		m.wait.Go(func() { p.loop(fatal) })
+	}
+	if c.ReadinessProbe != nil {
+		p := base
+		p.kind, p.probe = "Readiness", c.ReadinessProbe
+		m.wait.Go(func() { p.loop(ctx) })
+	}
+	return r
+}
+
+// prober runs one probe of one container.
+type prober struct {
+	m      *Manager
+	pod    *v1.Pod
+	target hooks.Target
+	run    *run
+	kind   string
+	probe  *v1.Probe
+	since  time.Time
+
+	last   bool
+	streak int32
+}
+
+func (p *prober) loop(ctx context.Context) {
+	if p.kind != "Startup" { // the others wait for it
+		select {
+		case <-p.run.startedCh:
+		case <-ctx.Done():
+			return
+		}
+	}
+	delay := time.Duration(p.probe.InitialDelaySeconds)*time.Second - p.m.Clock.Since(p.since)
+	if delay > 0 {
+		select {
+		case <-p.m.Clock.After(delay):
+		case <-ctx.Done():
+			return
+		}
+	}
+	ticker := p.m.Clock.NewTicker(time.Duration(max(p.probe.PeriodSeconds, 1)) * time.Second)
+	defer ticker.Stop()
+	for {
+		if p.once(ctx) {
+			return
+		}
+		select {
+		case <-ticker.C():
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// once probes and takes the result in; it tells whether the probe has nothing more to do.
+func (p *prober) once(parent context.Context) bool {
+	ctx, cancel := context.WithTimeout(parent, time.Duration(max(p.probe.TimeoutSeconds, 1))*time.Second)
+	defer cancel()
+	err := p.ask(ctx)
+	if parent.Err() != nil {
+		return true
+	}
+	if err != nil {
+		p.m.Record(p.pod, p.target.Container, v1.EventTypeWarning, "Unhealthy", p.kind+" probe failed: "+err.Error())
+	}
+	ok := err == nil
+	if ok == p.last && p.streak > 0 {
+		p.streak++
+	} else {
+		p.last, p.streak = ok, 1
+	}
+	threshold := max(p.probe.SuccessThreshold, 1)
+	if !ok {
+		threshold = max(p.probe.FailureThreshold, 1)
+	}
+	if p.streak < threshold {
+		return false
+	}
+	return p.verdict(ok)
+}
+
+func (p *prober) ask(ctx context.Context) error {
+	r := p.m.Runner
+	switch h := p.probe.ProbeHandler; {
+	case h.Exec != nil:
+		_, err := r.Exec(ctx, p.target, h.Exec)
+		return err
+	case h.HTTPGet != nil:
+		_, err := r.HTTP(ctx, p.target, h.HTTPGet)
+		return err
+	case h.TCPSocket != nil:
+		return r.TCP(ctx, p.target, h.TCPSocket)
+	case h.GRPC != nil:
+		return r.GRPC(ctx, p.target, h.GRPC)
+	}
+	return nil
+}
+
+// verdict applies a result that lasted long enough.
+func (p *prober) verdict(ok bool) (end bool) {
+	p.m.mu.Lock()
+	changed := false
+	switch {
+	case p.kind == "Readiness":
+		changed = p.run.ready != ok
+		p.run.ready = ok
+	case !ok:
+		name := map[string]string{"Liveness": "liveness", "Startup": "startup"}[p.kind]
+		p.run.unhealthy = &plan.Unhealthy{Probe: name, Grace: p.probe.TerminationGracePeriodSeconds}
+		changed, end = true, true
+	case p.kind == "Startup":
+		p.run.started = true
+		close(p.run.startedCh)
+		changed, end = true, true
+	}
+	p.m.mu.Unlock()
+	if changed {
+		p.m.Changed(p.pod.UID)
+	}
+	return end
+}

@@ -1,0 +1,298 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+	v1 "k8s.io/api/core/v1"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+)
+
+// sandboxOOMScore protects the sandbox: a pod must not lose its namespaces because one container ate the memory.
+const sandboxOOMScore = -998
+
+// CreateSandbox implements runtime.Runtime.
+func (e *Engine) CreateSandbox(ctx context.Context, spec *runtime.SandboxSpec) (runtime.Sandbox, error) {
+	labels := podLabels(spec.Pod, e.options.Node, e.options.Labels)
+	maps.Copy(labels, spec.Labels)
+	labels[labelType] = typeSandbox
+	labels[labelContainer] = "POD"
+	labels[labelAttempt] = strconv.Itoa(spec.Attempt)
+
+	config := &container.Config{Image: spec.Image, Labels: labels, Hostname: spec.Hostname, Domainname: spec.Domainname}
+	host := &container.HostConfig{
+		IpcMode:     "shareable",
+		NetworkMode: container.NetworkMode(e.options.Network),
+		LogConfig:   container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "1m"}},
+		Sysctls:     spec.Sysctls,
+		SecurityOpt: []string{"no-new-privileges"},
+		OomScoreAdj: e.oomScore(sandboxOOMScore),
+		Resources:   container.Resources{CPUShares: 2, CgroupParent: spec.CgroupParent},
+	}
+	if spec.HostNetwork {
+		host.NetworkMode, host.UTSMode = "host", "host"
+		config.Hostname, config.Domainname = "", "" // the machine's
+	} else if err := publish(config, host, spec.Ports); err != nil {
+		return runtime.Sandbox{}, err
+	}
+	if spec.HostPID {
+		host.PidMode = "host"
+	}
+	if spec.HostIPC {
+		host.IpcMode = "host"
+	}
+	id, err := e.create(ctx, containerName(e.options.Node, spec.Pod, "POD", spec.Attempt), config, host)
+	if err != nil {
+		return runtime.Sandbox{}, err
+	}
+	if err := e.startSandbox(ctx, id, host, config, spec); err != nil {
+		return runtime.Sandbox{}, err
+	}
+	inspected, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if err != nil {
+		return runtime.Sandbox{}, err
+	}
+	sandbox := runtime.Sandbox{ID: id, Attempt: spec.Attempt, State: runtime.Running, Created: parseTime(inspected.Container.Created)}
+	if inspected.Container.NetworkSettings != nil {
+		sandbox.IPs = addresses(inspected.Container.NetworkSettings.Networks)
+	}
+	return sandbox, nil
+}
+
+// startSandbox starts the sandbox; where the machine forbids to protect it from the OOM killer it goes without.
+func (e *Engine) startSandbox(ctx context.Context, id string, host *container.HostConfig, config *container.Config, spec *runtime.SandboxSpec) error {
+	_, err := e.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
+	if err == nil {
+		return nil
+	}
+	remove := context.WithoutCancel(ctx)
+	if removeErr := e.Remove(remove, id); removeErr != nil {
+		return fmt.Errorf("%w (and remove it: %v)", err, removeErr)
+	}
+	if host.OomScoreAdj < 0 && strings.Contains(err.Error(), "oom_score_adj") {
+		e.noNegativeOOM.Store(true)
+		_, err = e.CreateSandbox(ctx, spec)
+	}
+	return err
+}
+
+func (e *Engine) oomScore(score int) int {
+	if score < 0 && e.noNegativeOOM.Load() {
+		return 0
+	}
+	return score
+}
+
+// publish maps host ports; the engine forwards them.
+func publish(config *container.Config, host *container.HostConfig, ports []v1.ContainerPort) error {
+	for _, p := range ports {
+		if p.HostPort == 0 {
+			continue
+		}
+		port, err := network.ParsePort(fmt.Sprintf("%d/%s", p.ContainerPort, strings.ToLower(string(p.Protocol))))
+		if err != nil {
+			return err
+		}
+		binding := network.PortBinding{HostPort: strconv.Itoa(int(p.HostPort))}
+		if p.HostIP != "" {
+			if binding.HostIP, err = netip.ParseAddr(p.HostIP); err != nil {
+				return fmt.Errorf("host IP of port %d: %w", p.ContainerPort, err)
+			}
+		}
+		if host.PortBindings == nil {
+			host.PortBindings, config.ExposedPorts = network.PortMap{}, network.PortSet{}
+		}
+		host.PortBindings[port] = append(host.PortBindings[port], binding)
+		config.ExposedPorts[port] = struct{}{}
+	}
+	return nil
+}
+
+// create makes a container. A leftover of the same name, from a call whose answer was lost, is replaced.
+func (e *Engine) create(ctx context.Context, name string, config *container.Config, host *container.HostConfig) (string, error) {
+	options := client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host}
+	created, err := e.api.ContainerCreate(ctx, options)
+	if errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in use") {
+		left, inspectErr := e.api.ContainerInspect(ctx, name, client.ContainerInspectOptions{})
+		if inspectErr == nil {
+			if left.Container.State != nil && left.Container.State.Running {
+				return "", fmt.Errorf("container %s runs already: %w", name, err)
+			}
+			if removeErr := e.Remove(ctx, left.Container.ID); removeErr != nil {
+				return "", removeErr
+			}
+		}
+		created, err = e.api.ContainerCreate(ctx, options)
+	}
+	if err != nil {
+		return "", err
+	}
+	return created.ID, nil
+}
+
+// CreateContainer implements runtime.Runtime.
+func (e *Engine) CreateContainer(ctx context.Context, spec *runtime.ContainerSpec) (string, error) {
+	labels := podLabels(spec.Pod, e.options.Node, e.options.Labels)
+	labels[labelType] = typeContainer
+	labels[labelContainer] = spec.Name
+	labels[labelSandbox] = spec.SandboxID
+	labels[labelAttempt] = strconv.Itoa(spec.Attempt)
+	labels[labelHash] = spec.Hash
+	labels[labelMessageFile] = spec.MessageFile
+
+	config := &container.Config{
+		Image:       spec.ImageID,
+		Entrypoint:  spec.Command,
+		Cmd:         spec.Args,
+		WorkingDir:  spec.WorkingDir,
+		Env:         spec.Env,
+		User:        spec.User,
+		Labels:      labels,
+		OpenStdin:   spec.Stdin,
+		StdinOnce:   spec.StdinOnce,
+		Tty:         spec.TTY,
+		StopSignal:  spec.StopSignal,
+		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}}, // probes are the kubelet's
+	}
+	labels["io.quintet.image"] = spec.Image
+	return e.create(ctx, containerName(e.options.Node, spec.Pod, spec.Name, spec.Attempt), config, e.hostConfig(spec))
+}
+
+func (e *Engine) hostConfig(spec *runtime.ContainerSpec) *container.HostConfig {
+	sandbox := "container:" + spec.SandboxID
+	host := &container.HostConfig{
+		NetworkMode:    container.NetworkMode(sandbox),
+		IpcMode:        container.IpcMode(sandbox),
+		Privileged:     spec.Privileged,
+		ReadonlyRootfs: spec.ReadOnlyRoot,
+		CapAdd:         spec.AddCaps,
+		CapDrop:        spec.DropCaps,
+		GroupAdd:       spec.Groups,
+		SecurityOpt:    securityOptions(spec),
+		OomScoreAdj:    e.oomScore(spec.OOMScoreAdjust),
+		Mounts:         e.mounts(spec.Mounts),
+		LogConfig: container.LogConfig{Type: "json-file", Config: map[string]string{
+			"max-size": spec.LogMaxSize, "max-file": strconv.Itoa(spec.LogMaxFiles),
+		}},
+		Resources: container.Resources{
+			CgroupParent: spec.CgroupParent,
+			CPUShares:    spec.CPUShares,
+			CPUQuota:     spec.CPUQuota,
+			CPUPeriod:    spec.CPUPeriod,
+			Memory:       spec.MemoryBytes,
+		},
+	}
+	if spec.MemoryBytes > 0 && e.swap {
+		host.MemorySwap = spec.MemoryBytes // memory and swap together: no swap
+	}
+	if spec.PidsLimit > 0 {
+		host.PidsLimit = &spec.PidsLimit
+	}
+	switch {
+	case spec.HostPID:
+		host.PidMode = "host"
+	case spec.SharePID:
+		host.PidMode = container.PidMode(sandbox)
+	}
+	if spec.HostNetwork {
+		host.UTSMode = "host"
+	}
+	if spec.UnmaskedProc {
+		host.MaskedPaths, host.ReadonlyPaths = []string{}, []string{}
+	}
+	return host
+}
+
+func securityOptions(spec *runtime.ContainerSpec) []string {
+	var options []string
+	if spec.NoNewPrivs {
+		options = append(options, "no-new-privileges")
+	}
+	if spec.Seccomp != "" && !spec.Privileged {
+		options = append(options, "seccomp="+spec.Seccomp)
+	}
+	if spec.AppArmor != "" {
+		options = append(options, "apparmor="+spec.AppArmor)
+	}
+	for _, label := range spec.SELinux {
+		options = append(options, "label="+label)
+	}
+	return options
+}
+
+func (e *Engine) mounts(wanted []runtime.Mount) []mount.Mount {
+	mounts := make([]mount.Mount, 0, len(wanted))
+	for _, m := range wanted {
+		bind := &mount.BindOptions{Propagation: mount.PropagationRPrivate}
+		if m.Propagation != "" {
+			bind.Propagation = mount.Propagation(m.Propagation)
+		}
+		if m.ReadOnly && e.atLeast(44) {
+			bind.ReadOnlyNonRecursive = !m.RecursiveReadOnly
+			bind.ReadOnlyForceRecursive = m.RecursiveReadOnly
+		}
+		mounts = append(mounts, mount.Mount{
+			Type: mount.TypeBind, Source: m.Source, Target: m.Target, ReadOnly: m.ReadOnly, BindOptions: bind,
+		})
+	}
+	return mounts
+}
+
+// Start implements runtime.Runtime.
+func (e *Engine) Start(ctx context.Context, id string) error {
+	_, err := e.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
+	if err != nil && strings.Contains(err.Error(), "oom_score_adj") {
+		// The next attempt, which the kubelet makes after a back-off, goes without.
+		e.noNegativeOOM.Store(true)
+	}
+	return mark(err)
+}
+
+// Stop implements runtime.Runtime.
+func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) error {
+	var err error
+	if grace <= 0 {
+		_, err = e.api.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "KILL"})
+	} else {
+		seconds := int(math.Ceil(grace.Seconds()))
+		_, err = e.api.ContainerStop(ctx, id, client.ContainerStopOptions{Timeout: &seconds})
+	}
+	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) { // conflict: not running
+		return nil
+	}
+	return err
+}
+
+// Remove implements runtime.Runtime.
+func (e *Engine) Remove(ctx context.Context, id string) error {
+	_, err := e.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{RemoveVolumes: true, Force: true})
+	if errdefs.IsNotFound(err) || (errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress")) {
+		err = nil
+	}
+	if err == nil {
+		e.mu.Lock()
+		delete(e.finished, id)
+		e.mu.Unlock()
+	}
+	return err
+}
+
+// mark gives an engine's error the meaning that the runtime contract names.
+func mark(err error) error {
+	if errdefs.IsNotFound(err) {
+		return fmt.Errorf("%w: %w", runtime.ErrNotFound, err)
+	}
+	return err
+}

@@ -1,0 +1,155 @@
+// Package docker runs pods on a Docker engine, API 1.41 or later. A pod is a pause container that holds the
+// namespaces, and its containers, which join them; labels tell which container is what, so that a kubelet
+// that starts finds what an earlier one left.
+package docker
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+)
+
+// Options say which engine to use, and how.
+type Options struct {
+	Endpoint string // such as unix:///var/run/docker.sock
+	Node     string // containers are labelled with it: several nodes may share an engine
+	Network  string // name of the pod network
+	Bridge   string // name of its bridge on the machine; empty lets the engine choose
+	// Labels are put on every container and network beside the kubelet's own.
+	Labels map[string]string
+}
+
+// Engine is a Docker engine seen as a runtime.
+type Engine struct {
+	options Options
+	api     *client.Client
+	info    runtime.Info
+	swap    bool // the engine can limit swap
+	version string
+
+	// noNegativeOOM is learnt: the machine may lack the right to protect a process from the OOM killer.
+	noNegativeOOM atomic.Bool
+
+	mu       sync.Mutex
+	finished map[string]runtime.Container // containers that ended never change again; by ID
+}
+
+var _ runtime.Engine = (*Engine)(nil)
+
+// New connects to the engine and asks what it can do.
+func New(ctx context.Context, options Options) (*Engine, error) {
+	api, err := client.New(client.WithHost(options.Endpoint), client.WithUserAgent("kubelet"))
+	if err != nil {
+		return nil, fmt.Errorf("docker endpoint %q: %w", options.Endpoint, err)
+	}
+	e := &Engine{options: options, api: api, finished: map[string]runtime.Container{}}
+	if err := e.discover(ctx); err != nil {
+		_ = api.Close()
+		return nil, fmt.Errorf("ask the docker engine at %s (is it running?): %w", options.Endpoint, err)
+	}
+	return e, nil
+}
+
+// Close ends the connections to the engine; containers go on.
+func (e *Engine) Close() error { return e.api.Close() }
+
+func (e *Engine) discover(ctx context.Context) error {
+	answer, err := e.api.Info(ctx, client.InfoOptions{})
+	if err != nil {
+		return err
+	}
+	info := answer.Info
+	e.version = e.api.ClientVersion()
+	e.swap = info.SwapLimit
+	e.info = runtime.Info{
+		Name:            "docker",
+		Version:         info.ServerVersion,
+		KernelVersion:   info.KernelVersion,
+		OperatingSystem: info.OperatingSystem,
+		Architecture:    goArch(info.Architecture),
+		CPUs:            info.NCPU,
+		MemoryBytes:     info.MemTotal,
+		CgroupDriver:    info.CgroupDriver,
+		CgroupVersion:   info.CgroupVersion,
+	}
+	return nil
+}
+
+func goArch(machine string) string {
+	switch machine {
+	case "x86_64":
+		return "amd64"
+	case "aarch64":
+		return "arm64"
+	default:
+		return machine
+	}
+}
+
+// Info implements runtime.Runtime.
+func (e *Engine) Info(ctx context.Context) (runtime.Info, error) {
+	if _, err := e.api.Ping(ctx, client.PingOptions{}); err != nil {
+		return runtime.Info{}, err
+	}
+	return e.info, nil
+}
+
+// SetPodCIDR implements runtime.Runtime: it makes the bridge network of the pods, or makes it anew when it has
+// another subnet.
+func (e *Engine) SetPodCIDR(ctx context.Context, cidr string) error {
+	subnet, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return fmt.Errorf("pod CIDR %q: %w", cidr, err)
+	}
+	subnet = subnet.Masked()
+	found, err := e.api.NetworkInspect(ctx, e.options.Network, client.NetworkInspectOptions{})
+	switch {
+	case err == nil && len(found.Network.IPAM.Config) > 0 && found.Network.IPAM.Config[0].Subnet == subnet:
+		return nil
+	case err == nil:
+		if _, err := e.api.NetworkRemove(ctx, found.Network.ID, client.NetworkRemoveOptions{}); err != nil {
+			return fmt.Errorf("network %s has another subnet than %s and can't be removed: %w", e.options.Network, cidr, err)
+		}
+	case !errdefs.IsNotFound(err):
+		return err
+	}
+	labels := map[string]string{labelNode: e.options.Node}
+	for key, value := range e.options.Labels {
+		labels[key] = value
+	}
+	options := map[string]string{}
+	if e.options.Bridge != "" {
+		options["com.docker.network.bridge.name"] = e.options.Bridge
+	}
+	_, err = e.api.NetworkCreate(ctx, e.options.Network, client.NetworkCreateOptions{
+		Driver:  "bridge",
+		IPAM:    &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet, Gateway: subnet.Addr().Next()}}},
+		Options: options,
+		Labels:  labels,
+	})
+	if errdefs.IsAlreadyExists(err) || errdefs.IsConflict(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("make pod network %s on %s: %w", e.options.Network, cidr, err)
+	}
+	return nil
+}
+
+// atLeast compares the negotiated API version, "1.NN".
+func (e *Engine) atLeast(minor int) bool {
+	var major, have int
+	if _, err := fmt.Sscanf(strings.TrimSpace(e.version), "%d.%d", &major, &have); err != nil {
+		return false
+	}
+	return major > 1 || have >= minor
+}

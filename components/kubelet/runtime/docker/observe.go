@@ -1,0 +1,234 @@
+package docker
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/events"
+	"github.com/moby/moby/api/types/network"
+	"github.com/moby/moby/client"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+)
+
+// inspections bounds how many containers are asked for at once.
+const inspections = 8
+
+// Pods implements runtime.Runtime.
+func (e *Engine) Pods(ctx context.Context) ([]runtime.Pod, error) {
+	pods, err := e.list(ctx, client.Filters{}.Add("label", labelNode+"="+e.options.Node, labelPodUID))
+	if err != nil {
+		return nil, err
+	}
+	return pods, nil
+}
+
+// Pod implements runtime.Runtime.
+func (e *Engine) Pod(ctx context.Context, uid types.UID) (runtime.Pod, error) {
+	pods, err := e.list(ctx, client.Filters{}.Add("label", labelNode+"="+e.options.Node, labelPodUID+"="+string(uid)))
+	if err != nil || len(pods) == 0 {
+		return runtime.Pod{UID: uid}, err
+	}
+	return pods[0], nil
+}
+
+func (e *Engine) list(ctx context.Context, filters client.Filters) ([]runtime.Pod, error) {
+	listed, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
+	if err != nil {
+		return nil, err
+	}
+	containers := make([]runtime.Container, len(listed.Items))
+	group, groupCtx := errgroup.WithContext(ctx)
+	group.SetLimit(inspections)
+	for i := range listed.Items {
+		summary := &listed.Items[i]
+		if summary.Labels[labelType] != typeContainer {
+			continue
+		}
+		group.Go(func() (err error) {
+			containers[i], err = e.container(groupCtx, summary)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return assemble(listed.Items, containers), nil
+}
+
+// assemble sorts what was found into pods.
+func assemble(summaries []container.Summary, containers []runtime.Container) []runtime.Pod {
+	var order []types.UID
+	pods := map[types.UID]*runtime.Pod{}
+	for i := range summaries {
+		ref := podOf(summaries[i].Labels)
+		pod := pods[ref.UID]
+		if pod == nil {
+			pod = &runtime.Pod{UID: ref.UID, Namespace: ref.Namespace, Name: ref.Name}
+			pods[ref.UID] = pod
+			order = append(order, ref.UID)
+		}
+		switch {
+		case summaries[i].Labels[labelType] == typeSandbox:
+			pod.Sandboxes = append(pod.Sandboxes, sandbox(&summaries[i]))
+		case containers[i].ID != "": // else it went away between list and inspect
+			pod.Containers = append(pod.Containers, containers[i])
+		}
+	}
+	result := make([]runtime.Pod, 0, len(order))
+	for _, uid := range order {
+		pod := pods[uid]
+		slices.SortStableFunc(pod.Sandboxes, func(a, b runtime.Sandbox) int { return cmp.Compare(b.Attempt, a.Attempt) })
+		slices.SortStableFunc(pod.Containers, func(a, b runtime.Container) int {
+			return cmp.Or(cmp.Compare(b.Attempt, a.Attempt), b.Created.Compare(a.Created))
+		})
+		result = append(result, *pod)
+	}
+	return result
+}
+
+func sandbox(summary *container.Summary) runtime.Sandbox {
+	s := runtime.Sandbox{
+		ID:      summary.ID,
+		Attempt: attemptOf(summary.Labels),
+		State:   stateOf(summary.State),
+		Created: time.Unix(summary.Created, 0),
+	}
+	if s.State == runtime.Running && summary.NetworkSettings != nil {
+		s.IPs = addresses(summary.NetworkSettings.Networks)
+	}
+	return s
+}
+
+func stateOf(state container.ContainerState) runtime.State {
+	switch state {
+	case container.StateCreated:
+		return runtime.Created
+	case container.StateRunning, container.StatePaused, container.StateRestarting:
+		return runtime.Running
+	default:
+		return runtime.Exited
+	}
+}
+
+func addresses(networks map[string]*network.EndpointSettings) []string {
+	var ips []string
+	for _, endpoint := range networks {
+		if endpoint.IPAddress.IsValid() && !endpoint.IPAddress.IsUnspecified() {
+			ips = append(ips, endpoint.IPAddress.String())
+		}
+		if endpoint.GlobalIPv6Address.IsValid() && !endpoint.GlobalIPv6Address.IsUnspecified() {
+			ips = append(ips, endpoint.GlobalIPv6Address.String())
+		}
+	}
+	return ips
+}
+
+// container inspects one; the zero Container means that it is gone.
+func (e *Engine) container(ctx context.Context, summary *container.Summary) (runtime.Container, error) {
+	if stateOf(summary.State) == runtime.Exited {
+		e.mu.Lock()
+		known, ok := e.finished[summary.ID]
+		e.mu.Unlock()
+		if ok {
+			return known, nil
+		}
+	}
+	answer, err := e.api.ContainerInspect(ctx, summary.ID, client.ContainerInspectOptions{})
+	if errdefs.IsNotFound(err) {
+		return runtime.Container{}, nil
+	}
+	if err != nil {
+		return runtime.Container{}, err
+	}
+	c := translate(&answer.Container)
+	if c.State == runtime.Exited && c.StartErr == "" {
+		e.mu.Lock()
+		e.finished[c.ID] = c
+		e.mu.Unlock()
+	}
+	return c, nil
+}
+
+func translate(in *container.InspectResponse) runtime.Container {
+	labels := in.Config.Labels
+	c := runtime.Container{
+		ID:          in.ID,
+		Name:        labels[labelContainer],
+		SandboxID:   labels[labelSandbox],
+		Attempt:     attemptOf(labels),
+		Image:       labels["io.quintet.image"],
+		ImageID:     in.Image,
+		Hash:        labels[labelHash],
+		Created:     parseTime(in.Created),
+		MessageFile: labels[labelMessageFile],
+		User:        in.Config.User,
+	}
+	if in.State == nil {
+		c.State = runtime.Created
+		return c
+	}
+	c.State = stateOf(in.State.Status)
+	c.Started = parseTime(in.State.StartedAt)
+	if c.State == runtime.Exited {
+		c.Finished = parseTime(in.State.FinishedAt)
+		c.ExitCode = in.State.ExitCode
+		c.OOMKilled = in.State.OOMKilled
+	}
+	if in.State.Error != "" && c.Started.IsZero() { // the engine leaves it "created" when its start failed
+		c.State, c.StartErr, c.ExitCode = runtime.Exited, in.State.Error, in.State.ExitCode
+		c.Finished = c.Created
+	}
+	return c
+}
+
+// parseTime reads the engine's time; it writes "0001-01-01T00:00:00Z" for never, which is Go's zero time.
+func parseTime(s string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, s)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// Events implements runtime.Runtime.
+func (e *Engine) Events(ctx context.Context) (<-chan types.UID, error) {
+	stream := e.api.Events(ctx, client.EventsListOptions{
+		Filters: client.Filters{}.Add("type", "container").Add("label", labelNode+"="+e.options.Node).
+			Add("event", "start", "die", "destroy", "oom"),
+	})
+	out := make(chan types.UID)
+	go func() {
+		defer close(out)
+		for {
+			select {
+			case message := <-stream.Messages:
+				if !deliver(ctx, out, message) {
+					return
+				}
+			case <-stream.Err:
+				return
+			}
+		}
+	}()
+	return out, nil
+}
+
+func deliver(ctx context.Context, out chan<- types.UID, message events.Message) bool {
+	uid := types.UID(message.Actor.Attributes[labelPodUID])
+	if uid == "" {
+		return true
+	}
+	select {
+	case out <- uid:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,40 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+)
+
+var _ runtime.Statistics = (*Engine)(nil)
+
+// Stats implements runtime.Statistics.
+func (e *Engine) Stats(ctx context.Context, id string) (runtime.Usage, error) {
+	answer, err := e.api.ContainerStats(ctx, id, client.ContainerStatsOptions{})
+	if err != nil {
+		return runtime.Usage{}, mark(err)
+	}
+	defer answer.Body.Close()
+	var sample container.StatsResponse
+	if err := json.NewDecoder(answer.Body).Decode(&sample); err != nil {
+		return runtime.Usage{}, err
+	}
+	usage := runtime.Usage{
+		CPU:             time.Duration(sample.CPUStats.CPUUsage.TotalUsage),
+		MemoryBytes:     sample.MemoryStats.Usage,
+		WorkingSetBytes: sample.MemoryStats.Usage,
+		At:              sample.Read,
+	}
+	for _, name := range []string{"total_inactive_file", "inactive_file"} { // cgroup v1, v2
+		if inactive, ok := sample.MemoryStats.Stats[name]; ok {
+			usage.WorkingSetBytes -= min(inactive, usage.WorkingSetBytes)
+			break
+		}
+	}
+	return usage, nil
+}

@@ -1,0 +1,215 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	goruntime "runtime"
+	"strconv"
+	"time"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
+	"golang.org/x/sys/unix"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+)
+
+// Logs implements runtime.Streams.
+func (e *Engine) Logs(ctx context.Context, id string, options runtime.LogOptions, stdout, stderr io.Writer) error {
+	inspected, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if err != nil {
+		return mark(err)
+	}
+	wanted := client.ContainerLogsOptions{
+		ShowStdout: stdout != nil, ShowStderr: stderr != nil, Follow: options.Follow, Timestamps: options.Timestamps, Tail: "all",
+	}
+	if !options.Since.IsZero() {
+		wanted.Since = options.Since.Format(time.RFC3339Nano)
+	}
+	if options.Tail != nil {
+		wanted.Tail = strconv.FormatInt(*options.Tail, 10)
+	}
+	stream, err := e.api.ContainerLogs(ctx, id, wanted)
+	if err != nil {
+		return mark(err)
+	}
+	defer stream.Close()
+	if inspected.Container.Config.Tty {
+		if stdout == nil { // a terminal has one stream only
+			return nil
+		}
+		_, err = io.Copy(stdout, stream)
+	} else {
+		_, err = stdcopy.StdCopy(orDiscard(stdout), orDiscard(stderr), stream)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// Exec implements runtime.Streams.
+func (e *Engine) Exec(ctx context.Context, id string, options runtime.ExecOptions) (int, error) {
+	created, err := e.api.ExecCreate(ctx, id, client.ExecCreateOptions{
+		Cmd:          options.Command,
+		TTY:          options.TTY,
+		AttachStdin:  options.Stdin != nil,
+		AttachStdout: options.Stdout != nil,
+		AttachStderr: options.Stderr != nil && !options.TTY,
+	})
+	if err != nil {
+		return 0, mark(err)
+	}
+	attached, err := e.api.ExecAttach(ctx, created.ID, client.ExecAttachOptions{TTY: options.TTY})
+	if err != nil {
+		return 0, err
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go resize(done, options.Resize, func(size runtime.Size) {
+		_, _ = e.api.ExecResize(ctx, created.ID, client.ExecResizeOptions{Height: uint(size.Height), Width: uint(size.Width)})
+	})
+	if err := connect(ctx, &attached.HijackedResponse, options); err != nil {
+		return 0, err
+	}
+	return e.exitCode(ctx, created.ID)
+}
+
+// exitCode asks for the code of a command whose streams ended; the engine may need a moment to know it.
+func (e *Engine) exitCode(ctx context.Context, exec string) (int, error) {
+	for delay := time.Millisecond; ; delay = min(2*delay, 100*time.Millisecond) {
+		state, err := e.api.ExecInspect(ctx, exec, client.ExecInspectOptions{})
+		if err != nil {
+			return 0, err
+		}
+		if !state.Running {
+			return state.ExitCode, nil
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(delay):
+		}
+	}
+}
+
+// Attach implements runtime.Streams.
+func (e *Engine) Attach(ctx context.Context, id string, options runtime.ExecOptions) error {
+	attached, err := e.api.ContainerAttach(ctx, id, client.ContainerAttachOptions{
+		Stream: true, Stdin: options.Stdin != nil, Stdout: options.Stdout != nil, Stderr: options.Stderr != nil,
+	})
+	if err != nil {
+		return mark(err)
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go resize(done, options.Resize, func(size runtime.Size) {
+		_, _ = e.api.ContainerResize(ctx, id, client.ContainerResizeOptions{Height: uint(size.Height), Width: uint(size.Width)})
+	})
+	return connect(ctx, &attached.HijackedResponse, options)
+}
+
+func resize(done <-chan struct{}, sizes <-chan runtime.Size, apply func(runtime.Size)) {
+	for {
+		select {
+		case <-done:
+			return
+		case size, ok := <-sizes:
+			if !ok {
+				return
+			}
+			apply(size)
+		}
+	}
+}
+
+// connect copies between the engine's stream and the caller's until the output ends or ctx does.
+func connect(ctx context.Context, stream *client.HijackedResponse, options runtime.ExecOptions) error {
+	stop := context.AfterFunc(ctx, stream.Close)
+	defer stop()
+	defer stream.Close()
+	if options.Stdin != nil {
+		go func() { // ends when the caller's stream does
+			_, _ = io.Copy(stream.Conn, options.Stdin)
+			_ = stream.CloseWrite()
+		}()
+	}
+	var err error
+	if options.TTY {
+		_, err = io.Copy(orDiscard(options.Stdout), stream.Reader)
+	} else {
+		_, err = stdcopy.StdCopy(orDiscard(options.Stdout), orDiscard(options.Stderr), stream.Reader)
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+func orDiscard(w io.Writer) io.Writer {
+	if w == nil {
+		return io.Discard
+	}
+	return w
+}
+
+// Dial implements runtime.Streams: it enters the sandbox's network namespace, so that servers that listen on
+// the pod's loopback only are reached too.
+func (e *Engine) Dial(ctx context.Context, sandboxID string, port int32) (net.Conn, error) {
+	inspected, err := e.api.ContainerInspect(ctx, sandboxID, client.ContainerInspectOptions{})
+	if err != nil {
+		return nil, mark(err)
+	}
+	if inspected.Container.State == nil || inspected.Container.State.Pid == 0 {
+		return nil, fmt.Errorf("sandbox %s does not run", sandboxID)
+	}
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	results := make(chan result, 1)
+	go func() {
+		conn, err := dialInNamespace(ctx, fmt.Sprintf("/proc/%d/ns/net", inspected.Container.State.Pid), port)
+		results <- result{conn, err}
+	}()
+	r := <-results
+	return r.conn, r.err
+}
+
+// dialInNamespace leaves its thread locked when it can't return to its own namespace; Go then discards it.
+func dialInNamespace(ctx context.Context, namespace string, port int32) (net.Conn, error) {
+	goruntime.LockOSThread()
+	own, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
+	if err != nil {
+		goruntime.UnlockOSThread()
+		return nil, err
+	}
+	defer own.Close()
+	target, err := os.Open(namespace)
+	if err != nil {
+		goruntime.UnlockOSThread()
+		return nil, err
+	}
+	defer target.Close()
+	if err := unix.Setns(int(target.Fd()), unix.CLONE_NEWNET); err != nil {
+		goruntime.UnlockOSThread()
+		return nil, fmt.Errorf("enter the pod's network: %w", err)
+	}
+	var dialer net.Dialer
+	conn, dialErr := dialer.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
+	if dialErr != nil {
+		var err6 error
+		if conn, err6 = dialer.DialContext(ctx, "tcp6", net.JoinHostPort("::1", strconv.Itoa(int(port)))); err6 == nil {
+			dialErr = nil
+		}
+	}
+	if err := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); err != nil {
+		return nil, errors.Join(dialErr, err)
+	}
+	goruntime.UnlockOSThread()
+	return conn, dialErr
+}

@@ -1,0 +1,320 @@
+// Package runtime is what the kubelet needs from a container engine: one small interface, spoken in pods.
+package runtime
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// ErrNotFound tells that a container or image does not exist (any more).
+var ErrNotFound = errors.New("not found")
+
+// Runtime runs the containers of one node's pods. All methods may be called concurrently, take a context
+// that bounds the call, and know only what this runtime made for this node: other containers of the same
+// engine are invisible.
+type Runtime interface {
+	// Info describes the engine and the machine it runs on.
+	Info(ctx context.Context) (Info, error)
+	// SetPodCIDR prepares the pod network; sandboxes that are not on the host network need it first.
+	SetPodCIDR(ctx context.Context, cidr string) error
+
+	// Pods tells of every pod that has a container, running or not.
+	Pods(ctx context.Context) ([]Pod, error)
+	// Pod tells of one pod; a pod without containers is the zero Pod with its UID.
+	Pod(ctx context.Context, uid types.UID) (Pod, error)
+	// Events delivers the UID of each pod one of whose containers changed, until ctx ends or the engine is
+	// lost, when the channel is closed. Events may be merged, never invented.
+	Events(ctx context.Context) (<-chan types.UID, error)
+
+	// CreateSandbox makes and starts the container that holds a pod's namespaces.
+	CreateSandbox(ctx context.Context, spec *SandboxSpec) (Sandbox, error)
+	// CreateContainer makes a container in a running sandbox and returns its ID.
+	CreateContainer(ctx context.Context, spec *ContainerSpec) (string, error)
+	// Start starts a created container.
+	Start(ctx context.Context, id string) error
+	// Stop asks a container or sandbox to end (with its stop signal), kills it after grace, and returns when it
+	// ended. One that has ended already, or is gone, is no error. A later Stop may shorten an earlier one.
+	Stop(ctx context.Context, id string, grace time.Duration) error
+	// Remove deletes a stopped container or sandbox with its writable layer; one that is gone is no error.
+	Remove(ctx context.Context, id string) error
+}
+
+// Images is the engine's image store.
+type Images interface {
+	// Image finds an image on the node by reference or ID; ErrNotFound if it is not there.
+	Image(ctx context.Context, ref string) (Image, error)
+	// Images lists all images of the node.
+	Images(ctx context.Context) ([]Image, error)
+	// Pull fetches an image, trying credentials in order (none means anonymously).
+	Pull(ctx context.Context, ref string, credentials []Credential) (Image, error)
+}
+
+// Streams is how people look into containers.
+type Streams interface {
+	// Logs copies a container's output to stdout and stderr until its end, or until ctx ends when following.
+	Logs(ctx context.Context, id string, options LogOptions, stdout, stderr io.Writer) error
+	// Exec runs a command in a container and returns its exit code; an error means that it could not be run.
+	Exec(ctx context.Context, id string, options ExecOptions) (int, error)
+	// Attach connects streams with a container's first process until it or the client ends.
+	Attach(ctx context.Context, id string, options ExecOptions) error
+	// Dial opens a TCP connection to a port inside a sandbox's network namespace.
+	Dial(ctx context.Context, sandboxID string, port int32) (net.Conn, error)
+}
+
+// Engine is the whole of it.
+type Engine interface {
+	Runtime
+	Images
+	Streams
+}
+
+// Statistics is an optional ability of an Engine: the use of resources by a running container.
+type Statistics interface {
+	Stats(ctx context.Context, id string) (Usage, error)
+}
+
+// Usage is what a container used: CPU time since its start, and memory now.
+type Usage struct {
+	CPU         time.Duration
+	MemoryBytes uint64
+	// WorkingSetBytes is memory without inactive file pages.
+	WorkingSetBytes uint64
+	At              time.Time
+}
+
+// Info describes an engine and its machine.
+type Info struct {
+	Name            string // "docker"
+	Version         string
+	KernelVersion   string
+	OperatingSystem string
+	Architecture    string // Go's name of it
+	CPUs            int
+	MemoryBytes     int64
+	CgroupDriver    string // "cgroupfs" or "systemd"
+	CgroupVersion   string // "1" or "2"
+}
+
+// State is where a container is in its life.
+type State string
+
+// The states of containers and sandboxes.
+const (
+	Created State = "Created"
+	Running State = "Running"
+	Exited  State = "Exited"
+)
+
+// Pod is what the engine holds for one pod. Sandboxes and containers are ordered from newest to oldest.
+type Pod struct {
+	UID             types.UID
+	Namespace, Name string
+	Sandboxes       []Sandbox
+	Containers      []Container
+}
+
+// Sandbox is a container that holds a pod's namespaces.
+type Sandbox struct {
+	ID      string
+	Attempt int
+	State   State
+	Created time.Time
+	IPs     []string // empty on the host network
+}
+
+// Container is one run of one of a pod's containers.
+type Container struct {
+	ID, Name  string
+	SandboxID string
+	Attempt   int // the restart count
+	Image     string
+	ImageID   string
+	Hash      string // of the container's specification, as given in ContainerSpec
+	State     State
+	Created   time.Time
+	Started   time.Time
+	Finished  time.Time
+	ExitCode  int
+	OOMKilled bool
+	StartErr  string // why it could not be started; State is then Exited
+	// MessageFile is the termination message file on the node.
+	MessageFile string
+	User        string // numeric "uid:gid,..." as far as the engine tells, else ""
+}
+
+// Sandbox returns the newest sandbox, or nil.
+func (p *Pod) Sandbox() *Sandbox {
+	if len(p.Sandboxes) == 0 {
+		return nil
+	}
+	return &p.Sandboxes[0]
+}
+
+// Container returns the newest run of the container called name, or nil.
+func (p *Pod) Container(name string) *Container {
+	for i := range p.Containers {
+		if p.Containers[i].Name == name {
+			return &p.Containers[i]
+		}
+	}
+	return nil
+}
+
+// Previous returns the run before the newest of the container called name, or nil.
+func (p *Pod) Previous(name string) *Container {
+	seen := false
+	for i := range p.Containers {
+		if p.Containers[i].Name != name {
+			continue
+		}
+		if seen {
+			return &p.Containers[i]
+		}
+		seen = true
+	}
+	return nil
+}
+
+// AnyRunning tells whether a container, sandboxes not counted, runs.
+func (p *Pod) AnyRunning() bool {
+	for i := range p.Containers {
+		if p.Containers[i].State == Running {
+			return true
+		}
+	}
+	return false
+}
+
+// PodRef names the pod that a sandbox or container belongs to.
+type PodRef struct {
+	UID             types.UID
+	Namespace, Name string
+}
+
+// SandboxSpec describes a sandbox.
+type SandboxSpec struct {
+	Pod          PodRef
+	Attempt      int
+	Image        string
+	Hostname     string
+	Domainname   string
+	HostNetwork  bool
+	HostPID      bool
+	HostIPC      bool
+	SharePID     bool
+	Sysctls      map[string]string
+	Ports        []v1.ContainerPort // those with a host port are published
+	CgroupParent string
+	Labels       map[string]string // the pod's own
+	// Annotations are the pod's; the hollow runtime takes its script from them.
+	Annotations map[string]string
+}
+
+// ContainerSpec describes a container of a pod.
+type ContainerSpec struct {
+	Pod       PodRef
+	Name      string
+	Attempt   int
+	SandboxID string
+	Hash      string
+
+	Image      string // as asked for
+	ImageID    string // as found
+	Command    []string
+	Args       []string
+	WorkingDir string
+	Env        []string
+	Mounts     []Mount
+	Stdin      bool
+	StdinOnce  bool
+	TTY        bool
+	StopSignal string
+
+	HostNetwork bool
+	HostPID     bool
+	SharePID    bool
+
+	User           string   // "uid", "uid:gid" or ""
+	Groups         []string // supplementary
+	Privileged     bool
+	ReadOnlyRoot   bool
+	NoNewPrivs     bool
+	AddCaps        []string
+	DropCaps       []string
+	Seccomp        string // "", "unconfined", or the content of a profile
+	AppArmor       string // "", "unconfined", or a profile's name
+	SELinux        []string
+	UnmaskedProc   bool
+	CgroupParent   string
+	CPUShares      int64
+	CPUQuota       int64 // microseconds in CPUPeriod; 0 is none
+	CPUPeriod      int64 // microseconds
+	MemoryBytes    int64 // 0 is none
+	PidsLimit      int64 // 0 is none
+	OOMScoreAdjust int
+	ShmFromSandbox bool
+
+	LogMaxSize  string
+	LogMaxFiles int
+	MessageFile string // termination message file on the node
+
+	Annotations map[string]string // the pod's, for the hollow runtime
+}
+
+// Mount binds a path of the node into a container.
+type Mount struct {
+	Source, Target string
+	ReadOnly       bool
+	// RecursiveReadOnly asks that mounts below Source are read-only too, or fails.
+	RecursiveReadOnly bool
+	Propagation       string // "private", "rslave" or "rshared"
+}
+
+// Image is an image of the node.
+type Image struct {
+	ID        string // sha256:...
+	Tags      []string
+	Digests   []string
+	SizeBytes int64
+	User      string // the user it asks for
+}
+
+// Reference is the image's ID as a container status reports it.
+func (i *Image) Reference() string {
+	if len(i.Digests) > 0 {
+		return "docker-pullable://" + i.Digests[0]
+	}
+	return "docker://" + i.ID
+}
+
+// Credential authenticates to a registry.
+type Credential struct {
+	Username, Password, Auth, ServerAddress, IdentityToken, RegistryToken string
+}
+
+// LogOptions select from a container's output. The zero value is all of it.
+type LogOptions struct {
+	Follow     bool
+	Timestamps bool
+	Since      time.Time
+	Tail       *int64
+}
+
+// Size is a terminal's.
+type Size struct{ Width, Height uint16 }
+
+// ExecOptions are a command and the streams it is connected with; nil streams are not.
+type ExecOptions struct {
+	Command []string
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	TTY     bool
+	Resize  <-chan Size
+}

@@ -1,0 +1,141 @@
+package kubelet
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"golang.org/x/sync/errgroup"
+	requestx509 "k8s.io/apiserver/pkg/authentication/request/x509"
+	"k8s.io/client-go/kubernetes"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/server"
+	"quintet.dev/quintet/internal/certs"
+)
+
+// serve starts the kubelet's API and its health endpoint.
+func (k *Kubelet) serve(ctx context.Context, group *errgroup.Group, client kubernetes.Interface, engine runtime.Engine, p *parts) error {
+	c := &k.config
+	guard := &server.Guard{
+		Client: client, ReviewTokens: c.WebhookAuthentication, Anonymous: c.AnonymousAuth, NodeName: k.name,
+		AlwaysAllow: c.AuthorizationMode == "AlwaysAllow", TokenTTL: c.AuthenticationTTL, AllowTTL: c.AuthorizedTTL, DenyTTL: c.UnauthorizedTTL,
+	}
+	if c.ClientCAFile != "" {
+		options, err := verifyOptions(c.ClientCAFile)
+		if err != nil {
+			return err
+		}
+		guard.Certificates = requestx509.New(options, requestx509.CommonNameUserConversion)
+	}
+	certificate, err := k.servingCertificate(p)
+	if err != nil {
+		return err
+	}
+	listener := c.Listener
+	if listener == nil {
+		if listener, err = net.Listen("tcp", net.JoinHostPort(c.Address, strconv.Itoa(int(c.Port)))); err != nil {
+			return fmt.Errorf("serve the kubelet's API: %w", err)
+		}
+	}
+	s := server.New(server.Config{
+		Pods: p.pods, Engine: engine, Clock: k.clock, NodeName: k.name, Guard: guard, Debug: c.EnableDebugHandlers,
+		IdleTimeout: c.StreamingIdleTimeout, Metrics: metrics(p),
+	})
+	group.Go(func() error {
+		return s.Run(ctx, listener, &tls.Config{
+			Certificates: []tls.Certificate{*certificate}, MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert,
+			NextProtos: []string{"http/1.1"}, // streams take the connection over, which HTTP/2 does not allow
+		})
+	})
+	if c.HealthzPort <= 0 || c.Listener != nil {
+		return nil
+	}
+	health, err := net.Listen("tcp", net.JoinHostPort(c.HealthzBindAddress, strconv.Itoa(int(c.HealthzPort))))
+	if err != nil {
+		return fmt.Errorf("serve health (--healthz-port=0 turns it off): %w", err)
+	}
+	group.Go(func() error { return server.Health(ctx, health) })
+	return nil
+}
+
+func verifyOptions(file string) (x509.VerifyOptions, error) {
+	options := requestx509.DefaultVerifyOptions()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return options, fmt.Errorf("--client-ca-file: %w", err)
+	}
+	options.Roots = x509.NewCertPool()
+	if !options.Roots.AppendCertsFromPEM(data) {
+		return options, fmt.Errorf("--client-ca-file %s holds no certificate", file)
+	}
+	return options, nil
+}
+
+// servingCertificate reads the certificate that was given, or the kubelet's own, which it makes the first time.
+func (k *Kubelet) servingCertificate(p *parts) (*tls.Certificate, error) {
+	if k.config.TLSCertFile != "" {
+		certificate, err := tls.LoadX509KeyPair(k.config.TLSCertFile, k.config.TLSPrivateKeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("--tls-cert-file: %w", err)
+		}
+		return &certificate, nil
+	}
+	if k.config.Runtime == "hollow" || k.config.Listener != nil {
+		pair, err := selfSigned(k.name, p.pods.HostIPs)
+		if err != nil {
+			return nil, err
+		}
+		certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
+		return &certificate, err
+	}
+	certFile, keyFile := filepath.Join(k.config.CertDir, "kubelet.crt"), filepath.Join(k.config.CertDir, "kubelet.key")
+	certificate, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err == nil {
+		return &certificate, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("serving certificate (remove it to have another made): %w", err)
+	}
+	pair, err := selfSigned(k.name, p.pods.HostIPs)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(k.config.CertDir, 0o700); err != nil {
+		return nil, fmt.Errorf("--cert-dir: %w", err)
+	}
+	if err := os.WriteFile(certFile, pair.Cert, 0o600); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(keyFile, pair.Key, 0o600); err != nil {
+		return nil, err
+	}
+	certificate, err = tls.X509KeyPair(pair.Cert, pair.Key)
+	return &certificate, err
+}
+
+func selfSigned(name string, ips []string) (certs.Pair, error) {
+	authority, err := certs.NewAuthority(name + "-ca")
+	if err != nil {
+		return certs.Pair{}, err
+	}
+	return authority.Serving(name, append([]string{name, "localhost", "127.0.0.1"}, ips...)...)
+}
+
+// metrics are the kubelet's own; each kubelet has a registry of its own.
+func metrics(p *parts) prometheus.Gatherer {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kubelet_active_pods", Help: "Pods that the kubelet looks after."},
+			func() float64 { return float64(len(p.pods.List())) }))
+	return registry
+}

@@ -1,0 +1,144 @@
+// Package server is the kubelet's API: logs, exec, attach, port-forward, health, pods, metrics and statistics.
+// Everything but the protocol is asked of the engine.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+)
+
+// Pods are those of the node, with their present status.
+type Pods interface {
+	List() []*v1.Pod
+	Find(namespace, name string) *v1.Pod
+}
+
+// Config is what a server serves, and to whom.
+type Config struct {
+	Pods     Pods
+	Engine   runtime.Engine
+	Clock    clock.PassiveClock
+	NodeName string
+	// Guard decides who may do what.
+	Guard *Guard
+	// Debug serves what looks into containers.
+	Debug       bool
+	IdleTimeout time.Duration
+	Metrics     prometheus.Gatherer
+}
+
+// Server serves the kubelet's API.
+type Server struct {
+	Config
+	handler http.Handler
+}
+
+// New makes a server.
+func New(config Config) *Server {
+	s := &Server{Config: config}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", ok)
+	mux.HandleFunc("GET /healthz/{check}", ok)
+	mux.HandleFunc("GET /pods", s.pods)
+	mux.HandleFunc("GET /pods/{$}", s.pods)
+	mux.HandleFunc("GET /runningpods/{$}", s.runningPods)
+	mux.HandleFunc("GET /stats/summary", s.summary)
+	mux.HandleFunc("GET /metrics/resource", s.resourceMetrics)
+	if config.Metrics != nil {
+		mux.Handle("GET /metrics", promhttp.HandlerFor(config.Metrics, promhttp.HandlerOpts{}))
+	}
+	if config.Debug {
+		mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", s.logs)
+		for _, method := range []string{"GET", "POST"} {
+			mux.HandleFunc(method+" /exec/{namespace}/{pod}/{container}", s.exec)
+			mux.HandleFunc(method+" /exec/{namespace}/{pod}/{uid}/{container}", s.exec)
+			mux.HandleFunc(method+" /attach/{namespace}/{pod}/{container}", s.attach)
+			mux.HandleFunc(method+" /attach/{namespace}/{pod}/{uid}/{container}", s.attach)
+			mux.HandleFunc(method+" /portForward/{namespace}/{pod}", s.portForward)
+			mux.HandleFunc(method+" /portForward/{namespace}/{pod}/{uid}", s.portForward)
+		}
+		mux.HandleFunc("POST /run/{namespace}/{pod}/{container}", s.run)
+		mux.HandleFunc("POST /run/{namespace}/{pod}/{uid}/{container}", s.run)
+	}
+	s.handler = config.Guard.protect(mux)
+	return s
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
+
+// Run serves on listener, which it closes, until ctx ends; streams end with it.
+func (s *Server) Run(ctx context.Context, listener net.Listener, tlsConfig *tls.Config) error {
+	server := &http.Server{
+		Handler: s, TLSConfig: tlsConfig, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog:    log.New(silent{}, "", 0), // handshakes that fail are the client's affair
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+type silent struct{}
+
+func (silent) Write(p []byte) (int, error) { return len(p), nil }
+
+func ok(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }
+
+// Health serves only /healthz, without TLS or authentication, until ctx ends.
+func Health(ctx context.Context, listener net.Listener) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", ok)
+	mux.HandleFunc("GET /healthz/{check}", ok)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+func (s *Server) pods(w http.ResponseWriter, _ *http.Request) {
+	writePods(w, s.Pods.List())
+}
+
+func (s *Server) runningPods(w http.ResponseWriter, _ *http.Request) {
+	var running []*v1.Pod
+	for _, pod := range s.Pods.List() {
+		if pod.Status.Phase == v1.PodRunning {
+			running = append(running, pod)
+		}
+	}
+	writePods(w, running)
+}
+
+func writePods(w http.ResponseWriter, pods []*v1.Pod) {
+	list := v1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: make([]v1.Pod, 0, len(pods))}
+	for _, pod := range pods {
+		list.Items = append(list.Items, *pod)
+	}
+	writeJSON(w, list)
+}
+
+func writeJSON(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(value) // a client that went away is no error of ours
+}

@@ -1,0 +1,281 @@
+// Package spec says in the runtime's words what a pod asks for: environment, mounts, names, security, resources.
+package spec
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"quintet.dev/quintet/components/kubelet/cgroups"
+	"quintet.dev/quintet/components/kubelet/plan"
+	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/status"
+	"quintet.dev/quintet/components/kubelet/volumes"
+)
+
+// Builder knows of the node what containers depend on. It is safe for concurrent use.
+type Builder struct {
+	Root        string // the kubelet's directory
+	Objects     volumes.Objects
+	Services    func() ([]*v1.Service, error) // nil: pods are told of no services
+	Allocatable func() v1.ResourceList
+	MemoryBytes int64 // of the machine
+	Cgroups     cgroups.Tree
+
+	PauseImage     string
+	ClusterDNS     []string
+	ClusterDomain  string
+	ResolvConf     string // file
+	SeccompDefault bool
+	CPUQuota       bool
+	CPUPeriod      time.Duration
+	PidsLimit      int64
+	LogMaxSize     string
+	LogMaxFiles    int
+	// Virtual runtimes have no file system: no files are made for them.
+	Virtual bool
+}
+
+// Sandbox describes the pod's sandbox.
+func (b *Builder) Sandbox(pod *v1.Pod, attempt int) (*runtime.SandboxSpec, error) {
+	hostname, domain := Hostname(pod, b.ClusterDomain)
+	if pod.Spec.SetHostnameAsFQDN != nil && *pod.Spec.SetHostnameAsFQDN && domain != "" {
+		hostname += "." + domain
+		if len(hostname) > 64 {
+			return nil, fmt.Errorf("failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (64 characters is the max, %d characters requested)", hostname, len(hostname))
+		}
+	}
+	s := &runtime.SandboxSpec{
+		Pod:          refOf(pod),
+		Attempt:      attempt,
+		Image:        b.PauseImage,
+		Hostname:     hostname,
+		HostNetwork:  pod.Spec.HostNetwork,
+		HostPID:      pod.Spec.HostPID,
+		HostIPC:      pod.Spec.HostIPC,
+		SharePID:     sharesPID(pod),
+		CgroupParent: b.Cgroups.Parent(pod.UID, status.QOS(pod)),
+		Labels:       pod.Labels,
+		Annotations:  pod.Annotations,
+	}
+	for _, c := range plan.Containers(pod) {
+		s.Ports = append(s.Ports, c.Ports...)
+	}
+	if sc := pod.Spec.SecurityContext; sc != nil && len(sc.Sysctls) > 0 {
+		s.Sysctls = map[string]string{}
+		for _, sysctl := range sc.Sysctls {
+			s.Sysctls[strings.ReplaceAll(sysctl.Name, "/", ".")] = sysctl.Value
+		}
+	}
+	return s, nil
+}
+
+func refOf(pod *v1.Pod) runtime.PodRef {
+	return runtime.PodRef{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}
+}
+
+func sharesPID(pod *v1.Pod) bool {
+	return pod.Spec.ShareProcessNamespace != nil && *pod.Spec.ShareProcessNamespace
+}
+
+// Hostname is the pod's name in its UTS namespace and the DNS domain that its subdomain gives it, if any.
+func Hostname(pod *v1.Pod, clusterDomain string) (name, domain string) {
+	name = pod.Spec.Hostname
+	if name == "" {
+		name = pod.Name
+		if len(name) > 63 {
+			name = strings.TrimRight(name[:63], "-.")
+		}
+	}
+	if pod.Spec.HostnameOverride != nil {
+		return *pod.Spec.HostnameOverride, ""
+	}
+	if pod.Spec.Subdomain != "" {
+		domain = fmt.Sprintf("%s.%s.svc.%s", pod.Spec.Subdomain, pod.Namespace, clusterDomain)
+	}
+	return name, domain
+}
+
+// Request is what a container is made of beside its specification.
+type Request struct {
+	Pod       *v1.Pod // with the addresses it has in its status
+	Container *v1.Container
+	Sandbox   *runtime.Sandbox
+	Attempt   int
+	Image     runtime.Image
+	Volumes   map[string]string // path of each on the node
+}
+
+// Container describes a container. It makes the small files that it mounts.
+func (b *Builder) Container(ctx context.Context, r *Request) (*runtime.ContainerSpec, error) {
+	pod, c := r.Pod, r.Container
+	env, err := b.environment(ctx, pod, c)
+	if err != nil {
+		return nil, err
+	}
+	lookup := func(name string) (string, bool) {
+		value, ok := env.values[name]
+		return value, ok
+	}
+	s := &runtime.ContainerSpec{
+		Pod:            refOf(pod),
+		Name:           c.Name,
+		Attempt:        r.Attempt,
+		SandboxID:      r.Sandbox.ID,
+		Hash:           plan.Hash(c),
+		Image:          c.Image,
+		ImageID:        r.Image.ID,
+		Command:        expandAll(c.Command, lookup),
+		Args:           expandAll(c.Args, lookup),
+		WorkingDir:     c.WorkingDir,
+		Env:            env.list(),
+		Stdin:          c.Stdin,
+		StdinOnce:      c.StdinOnce,
+		TTY:            c.TTY,
+		HostNetwork:    pod.Spec.HostNetwork,
+		HostPID:        pod.Spec.HostPID,
+		SharePID:       sharesPID(pod),
+		CgroupParent:   b.Cgroups.Parent(pod.UID, status.QOS(pod)),
+		PidsLimit:      b.PidsLimit,
+		OOMScoreAdjust: OOMScore(pod, c, b.MemoryBytes),
+		LogMaxSize:     b.LogMaxSize,
+		LogMaxFiles:    b.LogMaxFiles,
+		Annotations:    pod.Annotations,
+	}
+	if c.Lifecycle != nil && c.Lifecycle.StopSignal != nil {
+		s.StopSignal = string(*c.Lifecycle.StopSignal)
+	}
+	b.resources(c, s)
+	if err := b.security(r, s); err != nil {
+		return nil, err
+	}
+	if b.Virtual {
+		return s, nil
+	}
+	return s, b.mounts(r, lookup, s)
+}
+
+func expandAll(words []string, lookup func(string) (string, bool)) []string {
+	if words == nil {
+		return nil
+	}
+	expanded := make([]string, len(words))
+	for i, word := range words {
+		expanded[i] = Expand(word, lookup)
+	}
+	return expanded
+}
+
+// mounts lists volume mounts and the files that every container gets.
+func (b *Builder) mounts(r *Request, lookup func(string) (string, bool), s *runtime.ContainerSpec) error {
+	taken := map[string]bool{}
+	for i := range r.Container.VolumeMounts {
+		m, err := volumeMount(r, &r.Container.VolumeMounts[i], lookup)
+		if err != nil {
+			return err
+		}
+		taken[filepath.Clean(m.Target)] = true
+		s.Mounts = append(s.Mounts, m)
+	}
+	for _, device := range r.Container.VolumeDevices {
+		return fmt.Errorf("volume device %s: raw block volumes are not supported", device.Name)
+	}
+	dir := filepath.Join(b.Root, "pods", string(r.Pod.UID))
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return err
+	}
+	if !taken["/etc/hosts"] {
+		path := filepath.Join(dir, "etc-hosts")
+		if err := b.writeHosts(path, r.Pod); err != nil {
+			return err
+		}
+		s.Mounts = append(s.Mounts, runtime.Mount{Source: path, Target: "/etc/hosts"})
+	}
+	if !taken["/etc/resolv.conf"] {
+		path := filepath.Join(dir, "resolv.conf")
+		if err := b.writeResolvConf(path, r.Pod); err != nil {
+			return err
+		}
+		s.Mounts = append(s.Mounts, runtime.Mount{Source: path, Target: "/etc/resolv.conf"})
+	}
+	return b.messageFile(dir, r, s)
+}
+
+// messageFile makes the file that the container writes its last words to.
+func (b *Builder) messageFile(dir string, r *Request, s *runtime.ContainerSpec) error {
+	if r.Container.TerminationMessagePath == "" {
+		return nil
+	}
+	own := filepath.Join(dir, "containers", r.Container.Name)
+	if err := os.MkdirAll(own, 0o750); err != nil {
+		return err
+	}
+	s.MessageFile = filepath.Join(own, fmt.Sprint(r.Attempt))
+	if err := os.WriteFile(s.MessageFile, nil, 0o600); err != nil {
+		return err
+	}
+	if err := os.Chmod(s.MessageFile, 0o666); err != nil { // any user of the container writes it
+		return err
+	}
+	s.Mounts = append(s.Mounts, runtime.Mount{Source: s.MessageFile, Target: r.Container.TerminationMessagePath})
+	return nil
+}
+
+func volumeMount(r *Request, m *v1.VolumeMount, lookup func(string) (string, bool)) (runtime.Mount, error) {
+	source, ok := r.Volumes[m.Name]
+	if !ok {
+		return runtime.Mount{}, fmt.Errorf("volume mount %q: the pod has no volume of that name", m.Name)
+	}
+	sub := m.SubPath
+	if m.SubPathExpr != "" {
+		missing := ""
+		sub = Expand(m.SubPathExpr, func(name string) (string, bool) {
+			value, ok := lookup(name)
+			if !ok {
+				missing = name
+			}
+			return value, ok
+		})
+		if missing != "" {
+			return runtime.Mount{}, fmt.Errorf("subPathExpr %q: variable %s is not set", m.SubPathExpr, missing)
+		}
+	}
+	if sub != "" {
+		var err error
+		if source, err = volumes.SubPath(source, sub); err != nil {
+			return runtime.Mount{}, err
+		}
+	}
+	target := m.MountPath
+	if !filepath.IsAbs(target) {
+		target = "/" + target
+	}
+	mount := runtime.Mount{Source: source, Target: target, ReadOnly: m.ReadOnly || alwaysReadOnly(r.Pod, m.Name)}
+	if m.RecursiveReadOnly != nil && *m.RecursiveReadOnly != v1.RecursiveReadOnlyDisabled {
+		mount.RecursiveReadOnly = *m.RecursiveReadOnly == v1.RecursiveReadOnlyEnabled
+	}
+	if m.MountPropagation != nil {
+		switch *m.MountPropagation {
+		case v1.MountPropagationHostToContainer:
+			mount.Propagation = "rslave"
+		case v1.MountPropagationBidirectional:
+			mount.Propagation = "rshared"
+		}
+	}
+	return mount, nil
+}
+
+// alwaysReadOnly tells volumes whose content the kubelet writes.
+func alwaysReadOnly(pod *v1.Pod, name string) bool {
+	for i := range pod.Spec.Volumes {
+		if v := &pod.Spec.Volumes[i]; v.Name == name {
+			return v.ConfigMap != nil || v.Secret != nil || v.DownwardAPI != nil || v.Projected != nil
+		}
+	}
+	return false
+}

@@ -1,0 +1,199 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/klog/v2"
+)
+
+// Writer sends statuses to the API server, the newest of each pod only, and deletes the API objects of pods that
+// are done. It retries until it succeeds or the pod is gone. It is safe for concurrent use.
+type Writer struct {
+	client kubernetes.Interface
+	queue  workqueue.TypedRateLimitingInterface[types.UID]
+	// Written, if set, is called with every pod the API server returned.
+	Written func(*v1.Pod)
+
+	mu      sync.Mutex
+	pending map[types.UID]*entry
+}
+
+type entry struct {
+	pod    *v1.Pod // as the API server has it, as far as known
+	want   *v1.PodStatus
+	sent   *v1.PodStatus
+	delete bool
+	done   func()
+}
+
+// NewWriter makes a writer; it sends nothing before Run.
+func NewWriter(client kubernetes.Interface) *Writer {
+	return &Writer{
+		client: client,
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](100*time.Millisecond, 10*time.Second)),
+		pending: map[types.UID]*entry{},
+	}
+}
+
+// Run sends with the given number of workers until ctx ends.
+func (w *Writer) Run(ctx context.Context, workers int) {
+	stop := context.AfterFunc(ctx, w.queue.ShutDown)
+	defer stop()
+	var group sync.WaitGroup
+	for range workers {
+		group.Go(func() {
+			for w.next(ctx) {
+			}
+		})
+	}
+	group.Wait()
+}
+
+// Set hands over the status of a pod. pod is the newest version seen; both are not changed hereafter.
+func (w *Writer) Set(pod *v1.Pod, status *v1.PodStatus) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.pending[pod.UID]
+	if e == nil {
+		e = &entry{}
+		w.pending[pod.UID] = e
+	}
+	e.pod = pod
+	if e.sent != nil && equality.Semantic.DeepEqual(e.sent, status) && equality.Semantic.DeepEqual(&pod.Status, status) {
+		e.want = nil
+		return
+	}
+	e.want = status
+	w.queue.Add(pod.UID)
+}
+
+// Delete removes the API object of a pod that is being deleted, after its last status was sent.
+func (w *Writer) Delete(pod *v1.Pod) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	e := w.pending[pod.UID]
+	if e == nil {
+		e = &entry{}
+		w.pending[pod.UID] = e
+	}
+	e.pod, e.delete = pod, true
+	w.queue.Add(pod.UID)
+}
+
+// Forget drops what is known of a pod that left the API.
+func (w *Writer) Forget(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.pending, uid)
+}
+
+func (w *Writer) next(ctx context.Context) bool {
+	uid, shutdown := w.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer w.queue.Done(uid)
+	if err := w.send(ctx, uid); err != nil {
+		if ctx.Err() == nil {
+			klog.FromContext(ctx).V(2).Info("Write of pod status failed, will be retried", "podUID", uid, "err", err)
+		}
+		w.queue.AddRateLimited(uid)
+	} else {
+		w.queue.Forget(uid)
+	}
+	return true
+}
+
+func (w *Writer) send(ctx context.Context, uid types.UID) error {
+	w.mu.Lock()
+	e := w.pending[uid]
+	if e == nil {
+		w.mu.Unlock()
+		return nil
+	}
+	pod, want, remove := e.pod, e.want, e.delete
+	w.mu.Unlock()
+
+	if want != nil {
+		if err := w.patch(ctx, pod, want); err != nil {
+			return err
+		}
+		w.mu.Lock()
+		e.sent = want
+		again := e.want != want
+		if !again {
+			e.want = nil
+		}
+		remove = e.delete && !again
+		w.mu.Unlock()
+		if again {
+			w.queue.Add(uid)
+		}
+	}
+	if !remove {
+		return nil
+	}
+	grace := int64(0)
+	err := w.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &grace, Preconditions: metav1.NewUIDPreconditions(string(uid)),
+	})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // conflict: another pod of that name
+		return err
+	}
+	w.Forget(uid)
+	return nil
+}
+
+// patch sends the difference between the status that the API server has and the wanted one.
+func (w *Writer) patch(ctx context.Context, pod *v1.Pod, want *v1.PodStatus) error {
+	data, changed, err := difference(pod, want)
+	if err != nil || !changed {
+		return err
+	}
+	written, err := w.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, data, metav1.PatchOptions{}, "status")
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // the pod is gone, or it is another one now: its UID is in the patch
+	}
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	if e := w.pending[pod.UID]; e != nil {
+		e.pod = written
+	}
+	w.mu.Unlock()
+	if w.Written != nil {
+		w.Written(written)
+	}
+	return nil
+}
+
+func difference(pod *v1.Pod, want *v1.PodStatus) ([]byte, bool, error) {
+	before, err := json.Marshal(v1.Pod{Status: pod.Status})
+	if err != nil {
+		return nil, false, err
+	}
+	after, err := json.Marshal(v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod.UID}, Status: *want})
+	if err != nil {
+		return nil, false, err
+	}
+	data, err := strategicpatch.CreateTwoWayMergePatch(before, after, v1.Pod{})
+	if err != nil {
+		return nil, false, fmt.Errorf("difference of statuses: %w", err)
+	}
+	unchanged := fmt.Sprintf(`{"metadata":{"uid":%q}}`, pod.UID)
+	return data, string(data) != unchanged, nil
+}

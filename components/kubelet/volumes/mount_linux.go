@@ -1,0 +1,80 @@
+package volumes
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// mountMemory mounts a tmpfs on dir; size 0 is the kernel's default.
+func mountMemory(dir string, size int64) error {
+	options := ""
+	if size > 0 {
+		options = fmt.Sprintf("size=%d", size)
+	}
+	return unix.Mount("tmpfs", dir, "tmpfs", 0, options)
+}
+
+// unmountBelow unmounts everything mounted below dir, the deepest first.
+func unmountBelow(dir string) error {
+	resolved, err := filepath.EvalSymlinks(dir)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	points, err := mountPoints(resolved)
+	if err != nil {
+		return err
+	}
+	for _, point := range slices.Backward(points) {
+		if err := unix.Unmount(point, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH); err != nil && err != unix.EINVAL && err != unix.ENOENT {
+			return fmt.Errorf("unmount %s: %w", point, err)
+		}
+	}
+	return nil
+}
+
+func mountPoints(below string) ([]string, error) {
+	file, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var points []string
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 5 {
+			continue
+		}
+		if point := unescape(fields[4]); strings.HasPrefix(point, below+"/") {
+			points = append(points, point)
+		}
+	}
+	return points, lines.Err()
+}
+
+// unescape reads the octal escapes of mountinfo.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,213 @@
+// Package routes lets pods on different nodes reach each other by IP: for each other node it keeps a kernel route
+// from its pod CIDR to its internal address. Nodes must share a link.
+package routes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/internal/kubeconfig"
+)
+
+// Config says whose routes to keep.
+type Config struct {
+	Kubeconfig       string
+	HostnameOverride string
+	// Resync is how often the kernel's routes are compared without a cause.
+	Resync time.Duration
+
+	// Injected by tests, instead of a kubeconfig, the kernel and the system's clock.
+	Client kubernetes.Interface
+	Table  Table
+	Clock  clock.WithTicker
+}
+
+// NewConfig returns the defaults.
+func NewConfig() *Config { return &Config{Resync: 30 * time.Second} }
+
+// AddFlags adds the flags of the program.
+func (c *Config) AddFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "How to reach the API server.")
+	fs.StringVar(&c.HostnameOverride, "hostname-override", c.HostnameOverride, "Name of this node instead of the machine's host name.")
+	fs.DurationVar(&c.Resync, "sync-period", c.Resync, "How often routes are compared with the nodes without a cause.")
+}
+
+// Route leads to a node's pods.
+type Route struct {
+	Destination string // CIDR
+	Via         string // IP address
+}
+
+// Table is the kernel's routing table, as far as it is ours.
+type Table interface {
+	// Forward lets the machine forward packets.
+	Forward() error
+	// List returns the routes that Set made.
+	List() ([]Route, error)
+	// Set adds a route or changes it.
+	Set(Route) error
+	// Delete removes a route; one that is gone is no error.
+	Delete(Route) error
+}
+
+// Routes keeps the routes of one node.
+type Routes struct {
+	config Config
+	name   string
+}
+
+// New checks the configuration.
+func New(config Config) (*Routes, error) {
+	if config.Client == nil {
+		if config.Kubeconfig == "" {
+			return nil, errors.New("--kubeconfig is required")
+		}
+		rest, err := kubeconfig.Load(config.Kubeconfig, 20)
+		if err != nil {
+			return nil, err
+		}
+		if config.Client, err = kubernetes.NewForConfig(rest); err != nil {
+			return nil, err
+		}
+	}
+	if config.Resync <= 0 {
+		return nil, fmt.Errorf("--sync-period %v: use a duration greater than 0", config.Resync)
+	}
+	if config.Table == nil {
+		config.Table = kernel{}
+	}
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
+	}
+	name := config.HostnameOverride
+	if name == "" {
+		hostname, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("host name (or give --hostname-override): %w", err)
+		}
+		name = hostname
+	}
+	return &Routes{config: config, name: strings.ToLower(strings.TrimSpace(name))}, nil
+}
+
+// Run keeps the routes until ctx ends; they stay when it returns, as pods do.
+func (r *Routes) Run(ctx context.Context) error {
+	if err := r.config.Table.Forward(); err != nil {
+		return fmt.Errorf("let packets be forwarded (is this run as root?): %w", err)
+	}
+	factory := informers.NewSharedInformerFactory(r.config.Client, 0)
+	nodes := factory.Core().V1().Nodes()
+	wake := make(chan struct{}, 1)
+	poke := func(any) {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}
+	if _, err := nodes.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: poke, UpdateFunc: func(_, now any) { poke(now) }, DeleteFunc: poke,
+	}); err != nil {
+		return err
+	}
+	factory.Start(ctx.Done())
+	defer factory.Shutdown()
+	if !cache.WaitForCacheSync(ctx.Done(), nodes.Informer().HasSynced) {
+		return ctx.Err()
+	}
+	ticker := r.config.Clock.NewTicker(r.config.Resync)
+	defer ticker.Stop()
+	for {
+		all, err := nodes.Lister().List(labels.Everything())
+		if err == nil {
+			err = apply(r.config.Table, Wanted(all, r.name))
+		}
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Routes are not complete, will be retried")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-wake:
+		case <-ticker.C():
+		}
+	}
+}
+
+// Wanted are the routes that the node called self needs to reach the pods of all others.
+func Wanted(nodes []*v1.Node, self string) []Route {
+	var routes []Route
+	for _, node := range nodes {
+		if node.Name == self {
+			continue
+		}
+		cidrs := node.Spec.PodCIDRs
+		if len(cidrs) == 0 && node.Spec.PodCIDR != "" {
+			cidrs = []string{node.Spec.PodCIDR}
+		}
+		for _, cidr := range cidrs {
+			ip, network, err := net.ParseCIDR(cidr)
+			if err != nil {
+				continue // the API server does not admit such
+			}
+			if via := internalIP(node, ip.To4() != nil); via != "" {
+				routes = append(routes, Route{Destination: network.String(), Via: via})
+			}
+		}
+	}
+	slices.SortFunc(routes, func(a, b Route) int {
+		return cmp.Or(cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Via, b.Via))
+	})
+	return slices.Compact(routes)
+}
+
+func internalIP(node *v1.Node, four bool) string {
+	for _, address := range node.Status.Addresses {
+		if address.Type != v1.NodeInternalIP {
+			continue
+		}
+		if ip := net.ParseIP(address.Address); ip != nil && (ip.To4() != nil) == four {
+			return ip.String()
+		}
+	}
+	return ""
+}
+
+// apply makes the table hold just the wanted routes. It goes on after a failure.
+func apply(table Table, wanted []Route) error {
+	present, err := table.List()
+	if err != nil {
+		return err
+	}
+	var failures []error
+	destinations := map[string]bool{}
+	for _, route := range wanted {
+		destinations[route.Destination] = true
+		if !slices.Contains(present, route) {
+			if err := table.Set(route); err != nil {
+				failures = append(failures, fmt.Errorf("route to %s via %s: %w", route.Destination, route.Via, err))
+			}
+		}
+	}
+	for _, route := range present {
+		if !destinations[route.Destination] {
+			failures = append(failures, table.Delete(route))
+		}
+	}
+	return errors.Join(failures...)
+}
