@@ -1,0 +1,27 @@
+// Program kube-apiserver serves the Kubernetes API from etcd, or from memory.
+package main
+
+import (
+	"context"
+	"os"
+
+	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/internal/command"
+)
+
+func main() {
+	config := &apiserver.Config{}
+	os.Exit(command.Main(command.Program{
+		Name:    "kube-apiserver",
+		Short:   "Serves the Kubernetes API.",
+		Example: "  kube-apiserver --storage-backend=memory --client-ca-file=ca.crt --authorization-mode=Node,RBAC",
+		Config:  config,
+		Run: func(ctx context.Context) error {
+			server, err := apiserver.New(*config)
+			if err != nil {
+				return err
+			}
+			return server.Run(ctx)
+		},
+	}))
+}

@@ -1,0 +1,285 @@
+// Package apiserver is the API server: it joins the store, the caches, the table of kinds, the verbs, authentication,
+// authorization and admission, and puts the request chain in front.
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+
+	"quintet.dev/quintet/components/apiserver/admission"
+	"quintet.dev/quintet/components/apiserver/authn"
+	"quintet.dev/quintet/components/apiserver/authz"
+	"quintet.dev/quintet/components/apiserver/bootstrap"
+	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/handlers"
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/server"
+	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/components/apiserver/storage/etcd"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
+)
+
+// Server is an API server. Its parts are made by New in the order in which they stand here.
+type Server struct {
+	config Config
+
+	listener net.Listener
+	store    storage.Store
+	scheme   *runtime.Scheme
+	codec    *serial.Codec
+	caches   *cache.Set
+	table    []handlers.Resource
+	local    *handlers.Local
+
+	authn     *authn.Chain
+	authz     *authz.Chain
+	admission *admission.Chain
+	bootstrap *bootstrap.Bootstrap
+	api       *handlers.API
+	front     *server.Server
+
+	ready  chan struct{} // closed when the server has all that it needs
+	synced atomic.Bool   // the caches have their objects
+}
+
+// New makes a server and begins to listen; nothing is served before Run.
+func New(config Config) (*Server, error) {
+	config, err := config.complete()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{config: config, ready: make(chan struct{})}
+	for _, step := range []func() error{
+		s.openStore, s.makeKinds, s.makeAuth, s.listen, s.makeBootstrap, s.makeAPI, s.makeFront,
+	} {
+		if err := step(); err != nil {
+			s.abandon()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// abandon frees what a failed New had opened.
+func (s *Server) abandon() {
+	if s.listener != nil {
+		_ = s.listener.Close()
+	}
+	s.closeStore()
+}
+
+func (s *Server) openStore() (err error) {
+	switch {
+	case s.config.Store != nil:
+		s.store = s.config.Store
+	case s.config.Storage == StorageMemory:
+		s.store = memory.New(s.config.Clock)
+	default:
+		s.store, err = etcd.New(etcd.Config{
+			Endpoints: s.config.EtcdServers,
+			CAFile:    s.config.EtcdCAFile, CertFile: s.config.EtcdCertFile, KeyFile: s.config.EtcdKeyFile,
+		})
+	}
+	return err
+}
+
+func (s *Server) closeStore() {
+	if s.store != nil && s.config.Store == nil {
+		_ = s.store.Close()
+	}
+}
+
+// makeKinds lays out the table, with a cache for each kind that is stored.
+func (s *Server) makeKinds() (err error) {
+	s.scheme = serial.NewScheme()
+	s.codec = serial.NewCodec(s.scheme)
+	s.caches, err = cache.NewSet(cache.Config{
+		Store: s.store, Prefix: s.config.EtcdPrefix, Encodings: s.config.EncodingMemory, Clock: s.config.Clock,
+	})
+	return err
+}
+
+func (s *Server) listen() error {
+	s.listener = s.config.Listener
+	if s.listener != nil {
+		return nil
+	}
+	address := net.JoinHostPort(s.config.BindAddress.String(), strconv.Itoa(max(s.config.SecurePort, 0)))
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("listening on %s (--bind-address, --secure-port): %w", address, err)
+	}
+	s.listener = listener
+	return nil
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Ready is closed when the server answers and everything that a new cluster starts with is there.
+func (s *Server) Ready() <-chan struct{} { return s.ready }
+
+// Objects is access to what is stored, past authorization and admission.
+func (s *Server) Objects() *handlers.Local { return s.local }
+
+func (s *Server) makeBootstrap() error {
+	ip, port := s.advertised()
+	_, services, err := net.ParseCIDR(s.config.ServiceClusterIPRange)
+	if err != nil {
+		return fmt.Errorf("--service-cluster-ip-range: %w", err)
+	}
+	s.bootstrap = bootstrap.New(bootstrap.Config{
+		Objects: s.local, Identity: s.config.Identity,
+		AdvertiseAddress: ip, SecurePort: port, ServiceIP: firstOf(services),
+		ClientCA: s.authn.ClientCA(), RequestHeaderCA: s.authn.RequestHeaderCA(), RequestHeader: s.config.RequestHeader,
+		Clock: s.config.Clock,
+	})
+	return nil
+}
+
+// advertised is where clients in the cluster reach this server; no address if there is only the loopback.
+func (s *Server) advertised() (net.IP, int) {
+	ip := s.config.AdvertiseAddress
+	address, ok := s.listener.Addr().(*net.TCPAddr)
+	if !ok {
+		return ip, 0
+	}
+	if ip == nil {
+		ip = address.IP
+	}
+	if ip.IsUnspecified() || ip.IsLoopback() && s.config.AdvertiseAddress == nil {
+		ip = firstAddress()
+	}
+	if ip.IsLoopback() {
+		ip = nil
+	}
+	return ip, address.Port
+}
+
+// firstOf is the first usable address of a range: that of the Service "kubernetes".
+func firstOf(r *net.IPNet) net.IP {
+	ip := append(net.IP(nil), r.IP...)
+	ip[len(ip)-1]++
+	return ip
+}
+
+// firstAddress is an address of this machine that others can reach, or the loopback's.
+func firstAddress() net.IP {
+	addresses, _ := net.InterfaceAddrs()
+	for _, a := range addresses {
+		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
+			return n.IP
+		}
+	}
+	return net.IPv4(127, 0, 0, 1)
+}
+
+func (s *Server) makeFront() error {
+	tlsConfig, err := s.tlsConfig()
+	if err != nil {
+		return err
+	}
+	impersonation := &authn.Impersonation{Authorizer: s.authz, Refuse: refuse, Fail: fail}
+	s.front, err = server.New(server.Config{
+		Listener: s.listener, TLS: tlsConfig,
+		Authenticator: s.authn, Impersonation: impersonation.Filter, Authorizer: s.authz,
+		API: s.api, Paths: s.paths(),
+		MaxInFlight: s.config.MaxRequestsInFlight, MaxMutatingInFlight: s.config.MaxMutatingRequestsInFlight,
+		RequestTimeout: s.config.RequestTimeout,
+		Live:           []server.Check{{Name: "etcd", Probe: s.storeAnswers}},
+		Ready: []server.Check{
+			{Name: "etcd", Probe: s.storeAnswers},
+			{Name: "informer-sync", Probe: s.cachesSynced},
+			{Name: "poststarthook/bootstrap", Probe: s.bootstrapped},
+		},
+		Registry: prometheus.NewRegistry(),
+	})
+	return err
+}
+
+func (s *Server) storeAnswers(r *http.Request) error {
+	_, err := s.store.Revision(r.Context())
+	return err
+}
+
+func (s *Server) cachesSynced(*http.Request) error {
+	if !s.synced.Load() {
+		return errors.New("the caches are still being filled")
+	}
+	return nil
+}
+
+func (s *Server) bootstrapped(*http.Request) error {
+	select {
+	case <-s.ready:
+		return nil
+	default:
+		return errors.New("the first objects are still being written")
+	}
+}
+
+// Run serves until ctx ends, and returns when everything has stopped. It is called once.
+func (s *Server) Run(ctx context.Context) error {
+	defer s.closeStore()
+	// The parts behind the front outlive ctx, as long as the front drains.
+	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
+	group, behind := errgroup.WithContext(behind)
+	front, stopFront := context.WithCancel(ctx)
+	defer stopFront()
+	defer context.AfterFunc(behind, stopFront)()
+
+	group.Go(func() error { return s.caches.Run(behind) })
+	group.Go(func() error { return s.authn.Run(behind) })
+	group.Go(func() error { return s.authz.Run(behind) })
+	group.Go(func() error { return s.settle(behind) })
+	group.Go(func() error {
+		defer stop()
+		return s.front.Run(front)
+	})
+	err := group.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// settle brings the server from started to ready, and then keeps what it owns in the store.
+func (s *Server) settle(ctx context.Context) error {
+	if err := s.caches.WaitReady(ctx); err != nil {
+		return err
+	}
+	s.synced.Store(true)
+	if err := s.bootstrap.Ensure(ctx); err != nil {
+		return err
+	}
+	if err := s.authz.WaitSynced(ctx); err != nil {
+		return err
+	}
+	close(s.ready)
+	klog.FromContext(ctx).Info("Ready", "address", s.listener.Addr().String())
+	s.api.Warm()
+	return s.bootstrap.Run(ctx)
+}
+
+// resources joins the table's rows with their caches.
+func (s *Server) resources(table []*kinds.Kind) []handlers.Resource {
+	out := make([]handlers.Resource, len(table))
+	for i, kind := range table {
+		out[i].Kind = kind
+		if kind.Answer == nil {
+			out[i].Cache = s.caches.Add(kind)
+		}
+	}
+	return out
+}

@@ -1,0 +1,140 @@
+package apiserver
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/authn"
+	"quintet.dev/quintet/components/apiserver/authz"
+	"quintet.dev/quintet/components/apiserver/storage"
+)
+
+// The kinds of storage.
+const (
+	StorageEtcd   = "etcd3"
+	StorageMemory = "memory"
+)
+
+// Config of an API server. The zero value serves on a free port of the loopback, from memory, to anybody whom the files
+// that it names let in. Each field has the flag of its name; see flags.go.
+type Config struct {
+	// Storage is StorageEtcd or StorageMemory; empty means etcd if EtcdServers are given. Store overrides it, and stays
+	// the caller's to close.
+	Storage      string
+	Store        storage.Store
+	EtcdServers  []string
+	EtcdCAFile   string
+	EtcdCertFile string
+	EtcdKeyFile  string
+	EtcdPrefix   string // "/registry" if empty
+	// EncodingMemory bounds the encoded objects kept for readers, in bytes; 0 means the cache's own default.
+	EncodingMemory int64
+
+	// Listener, if given, is served and closed by the server; else it listens on BindAddress and SecurePort.
+	Listener         net.Listener
+	BindAddress      net.IP
+	SecurePort       int
+	AdvertiseAddress net.IP
+	TLSCertFile      string
+	TLSKeyFile       string
+	CertDir          string           // where a certificate is kept that the server made for itself; "" keeps none
+	Certificate      *tls.Certificate // instead of the files
+
+	ClientCAFile                     string
+	TokenAuthFile                    string
+	NoAnonymousAuth                  bool
+	BootstrapTokenAuth               bool
+	RequestHeader                    authn.RequestHeader
+	APIAudiences                     []string
+	AuthorizationModes               []string // AlwaysAllow if empty
+	EnableAdmission                  []string
+	DisableAdmission                 []string
+	NotReadySeconds                  int64 // default toleration of unready nodes; 0 means 300
+	UnreachableSeconds               int64
+	AllowPrivileged                  bool
+	ServiceAccountIssuers            []string
+	ServiceAccountKeyFiles           []string
+	ServiceAccountSigningKey         string // file
+	ServiceAccountMaxTokenExpiration time.Duration
+	ServiceClusterIPRange            string // "10.0.0.0/24" if empty
+	ServiceNodePortRange             string // "30000-32767" if empty
+
+	KubeletClientCertificate     string
+	KubeletClientKey             string
+	KubeletCertificateAuthority  string
+	KubeletPreferredAddressTypes []string
+	KubeletTimeout               time.Duration
+
+	MaxRequestsInFlight         int // no bound if 0, as with upstream
+	MaxMutatingRequestsInFlight int
+	RequestTimeout              time.Duration
+	EventTTL                    time.Duration
+
+	// Identity tells API servers of one cluster apart; the host's name if empty.
+	Identity string
+	Clock    clock.WithTicker
+}
+
+// complete fills in what was left out and names what can't be.
+func (c Config) complete() (Config, error) {
+	if c.Storage == "" {
+		c.Storage = StorageMemory
+		if len(c.EtcdServers) > 0 {
+			c.Storage = StorageEtcd
+		}
+	}
+	if c.Store == nil {
+		switch {
+		case c.Storage != StorageEtcd && c.Storage != StorageMemory:
+			return c, fmt.Errorf("--storage-backend %q is not known: use %s or %s", c.Storage, StorageEtcd, StorageMemory)
+		case c.Storage == StorageEtcd && len(c.EtcdServers) == 0:
+			return c, errors.New("--etcd-servers is needed with --storage-backend=etcd3; --storage-backend=memory needs none")
+		}
+	}
+	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
+		return c, errors.New("--tls-cert-file and --tls-private-key-file go together: give both, or neither for a self-signed certificate")
+	}
+	if len(c.AuthorizationModes) == 0 {
+		c.AuthorizationModes = []string{authz.ModeAlwaysAllow}
+	}
+	if c.AuthorizationModes[0] == authz.ModeAlwaysAllow {
+		c.NoAnonymousAuth = true // as upstream: nobody may do everything
+	}
+	if c.BindAddress == nil {
+		c.BindAddress = net.IPv4(127, 0, 0, 1)
+	}
+	if c.EtcdPrefix == "" {
+		c.EtcdPrefix = "/registry"
+	}
+	if c.ServiceClusterIPRange == "" {
+		c.ServiceClusterIPRange = "10.0.0.0/24"
+	}
+	if c.ServiceNodePortRange == "" {
+		c.ServiceNodePortRange = "30000-32767"
+	}
+	if len(c.ServiceAccountIssuers) == 0 {
+		c.ServiceAccountIssuers = []string{"https://kubernetes.default.svc.cluster.local"}
+	}
+	if len(c.APIAudiences) == 0 {
+		c.APIAudiences = c.ServiceAccountIssuers[:1]
+	}
+	if len(c.KubeletPreferredAddressTypes) == 0 {
+		c.KubeletPreferredAddressTypes = []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}
+	}
+	if c.RequestTimeout == 0 {
+		c.RequestTimeout = time.Minute
+	}
+	if c.Identity == "" {
+		c.Identity, _ = os.Hostname()
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	return c, nil
+}

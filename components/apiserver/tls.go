@@ -1,0 +1,80 @@
+package apiserver
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"quintet.dev/quintet/internal/certs"
+)
+
+// tlsConfig asks clients for a certificate but leaves it to authentication to judge it.
+func (s *Server) tlsConfig() (*tls.Config, error) {
+	certificate, err := s.certificate()
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{
+		Certificates: []tls.Certificate{certificate},
+		ClientAuth:   tls.RequestClientCert,
+		MinVersion:   tls.VersionTLS12,
+		NextProtos:   []string{"h2", "http/1.1"},
+	}, nil
+}
+
+func (s *Server) certificate() (tls.Certificate, error) {
+	if s.config.Certificate != nil {
+		return *s.config.Certificate, nil
+	}
+	if s.config.TLSCertFile != "" {
+		pair, err := tls.LoadX509KeyPair(s.config.TLSCertFile, s.config.TLSKeyFile)
+		if err != nil {
+			return pair, fmt.Errorf("--tls-cert-file %s, --tls-private-key-file %s: %w", s.config.TLSCertFile, s.config.TLSKeyFile, err)
+		}
+		return pair, nil
+	}
+	return s.ownCertificate()
+}
+
+// ownCertificate is one that the server makes for itself, and keeps in CertDir as apiserver.crt and apiserver.key.
+func (s *Server) ownCertificate() (tls.Certificate, error) {
+	certFile, keyFile := filepath.Join(s.config.CertDir, "apiserver.crt"), filepath.Join(s.config.CertDir, "apiserver.key")
+	if s.config.CertDir != "" {
+		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) {
+			return pair, err
+		}
+	}
+	ca, err := certs.NewAuthority("kube-apiserver-self-signed")
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	hosts := []string{"localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", firstAddress().String()}
+	if s.config.AdvertiseAddress != nil {
+		hosts = append(hosts, s.config.AdvertiseAddress.String())
+	}
+	pair, err := ca.Serving("kube-apiserver", hosts...)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	pair.Cert = append(pair.Cert, ca.Cert...)
+	if s.config.CertDir != "" {
+		if err := keepPair(certFile, keyFile, pair); err != nil {
+			return tls.Certificate{}, fmt.Errorf("--cert-dir: %w", err)
+		}
+	}
+	return tls.X509KeyPair(pair.Cert, pair.Key)
+}
+
+func keepPair(certFile, keyFile string, pair certs.Pair) error {
+	if err := os.MkdirAll(filepath.Dir(certFile), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(keyFile, pair.Key, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(certFile, pair.Cert, 0o644)
+}
