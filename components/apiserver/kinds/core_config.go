@@ -61,6 +61,7 @@ func serviceAccounts() *Kind {
 			PrepareUpdate:       func(_ context.Context, new, _ *corev1.ServiceAccount) { core.TrimSecretReferences(new) },
 			ValidateName:        validation.ValidateServiceAccountName,
 			UnconditionalUpdate: true,
+			ReturnDeleted:       true,
 		},
 		Subresources: []Subresource{{
 			Name: "token", Verbs: []string{"create"},

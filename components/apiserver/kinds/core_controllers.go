@@ -67,6 +67,7 @@ func podTemplates() *Kind {
 			},
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
+			ReturnDeleted:       true,
 		},
 		Columns: core.PodTemplateColumns(),
 		Row:     core.PodTemplateRow,

@@ -21,6 +21,7 @@ func resourceQuotas() *Kind {
 			PrepareUpdate:       quotaParts.keepStatus,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
+			ReturnDeleted:       true,
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*corev1.ResourceQuota]{

@@ -21,6 +21,7 @@ func services(deps Deps) *Kind {
 		ValidateName:        validation.NameIsDNS1035Label,
 		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
+		ReturnDeleted:       true,
 		Reset:               []string{"status"},
 	}
 	if deps.Services != nil {

@@ -28,6 +28,7 @@ func persistentVolumes(deps Deps) *Kind {
 			PrepareUpdate:       volumeParts.keepStatus,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
+			ReturnDeleted:       true,
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*corev1.PersistentVolume]{
@@ -66,6 +67,7 @@ func persistentVolumeClaims() *Kind {
 			},
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
+			ReturnDeleted:       true,
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*corev1.PersistentVolumeClaim]{

@@ -37,6 +37,8 @@ type row[P Object] struct {
 
 	Columns []metav1.TableColumnDefinition // nil: name and creation time
 	Row     func(obj P, now time.Time) []any
+	// RowConditions is optional.
+	RowConditions func(obj P) []metav1.TableRowCondition
 
 	Fields  map[string]func(obj P) string
 	Indexed []string
@@ -60,6 +62,7 @@ type strategy[P Object] struct {
 	Grace               func(obj P, options *metav1.DeleteOptions) bool
 	Terminate           func(obj P)
 	Held                func(obj P) bool
+	ReturnDeleted       bool
 	OrphanByDefault     bool
 	// Reset lists the fields that writes through this strategy don't touch, as dotted paths, for all versions.
 	Reset []string
@@ -108,6 +111,9 @@ func define[P Object](r row[P]) *Kind {
 	} else {
 		k.Columns, k.Row = plainColumns(), plainRow
 	}
+	if r.RowConditions != nil {
+		k.RowConditions = func(obj Object) []metav1.TableRowCondition { return r.RowConditions(obj.(P)) }
+	}
 	if len(r.Fields) > 0 {
 		k.Fields = make(map[string]func(Object) string, len(r.Fields))
 		for name, value := range r.Fields {
@@ -128,7 +134,8 @@ func (s strategy[P]) erase(versions []Version) Strategy {
 	out := Strategy{
 		ValidateName:   s.ValidateName,
 		CreateOnUpdate: s.CreateOnUpdate, UnconditionalUpdate: s.UnconditionalUpdate, OrphanByDefault: s.OrphanByDefault,
-		Canonicalize: apply1(s.Canonicalize), Terminate: apply1(s.Terminate),
+		ReturnDeleted: s.ReturnDeleted,
+		Canonicalize:  apply1(s.Canonicalize), Terminate: apply1(s.Terminate),
 		ResetFields: resetFields(versions, s.Reset),
 	}
 	if f := s.PrepareCreate; f != nil {

@@ -53,6 +53,8 @@ type Kind struct {
 	Columns      []metav1.TableColumnDefinition
 	// Row returns the cells for Columns. now is for ages.
 	Row func(obj Object, now time.Time) []any
+	// RowConditions tells of a Table's row what readers may want to hide (pods that have ended); nil means never any.
+	RowConditions func(obj Object) []metav1.TableRowCondition
 
 	// Fields are the values that field selectors may name, besides metadata.name and metadata.namespace. Each key is a
 	// label of the selector, e.g. "spec.nodeName"; nil means there are none.
@@ -113,6 +115,8 @@ type Strategy struct {
 	// Held reports whether, besides metadata.finalizers, the object itself holds its removal back (spec.finalizers).
 	Terminate func(obj Object)
 	Held      func(obj Object) bool
+	// ReturnDeleted: DELETE answers with the object as it was, else with a Status.
+	ReturnDeleted bool
 	// OrphanByDefault: a delete without propagation policy orphans dependents (none of apps/v1 does).
 	OrphanByDefault bool
 	// ResetFields are the fields, by API version ("apps/v1"), that this strategy resets on writes, and that server-side

@@ -1,0 +1,201 @@
+// Package services gives services what is unique in the cluster: cluster IPs, node ports, ports for health checks. What
+// is taken is written down in the store before the service that takes it, as IPAddress objects and as a bitmap of ports,
+// in upstream's forms; so several API servers agree, and Repair finds what a crash left behind.
+package services
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/kinds/core"
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+// Config of an Allocator.
+type Config struct {
+	// CIDRs are the ranges of cluster IPs, one or two of different families; the first is the default family.
+	CIDRs []netip.Prefix
+	// FirstNodePort and NodePorts are the range of ports on nodes; 30000 and 2768 if zero.
+	FirstNodePort, NodePorts int
+	// Objects reads and writes IPAddress objects and reads services and service CIDRs.
+	Objects objects.Store
+	// Ranges keeps the bitmap of node ports.
+	Ranges Ranges
+	// Clock is the real one if nil; RepairEvery is how often leaks are looked for, 3 minutes if zero.
+	Clock       clock.WithTicker
+	RepairEvery time.Duration
+}
+
+// Allocator is safe for concurrent use. It implements kinds.ServiceAllocator.
+type Allocator struct {
+	Config
+	addresses addresses
+	ports     ports
+
+	mu sync.Mutex
+	// pending are addresses and ports taken for writes that haven't ended: Repair leaves them alone.
+	pendingIPs   map[string]int
+	pendingPorts map[int]int
+	suspects     suspects
+}
+
+// New checks the configuration.
+func New(c Config) (*Allocator, error) {
+	if len(c.CIDRs) == 0 || len(c.CIDRs) > 2 {
+		return nil, fmt.Errorf("services: %d ranges of cluster IPs, want one or two: set --service-cluster-ip-range", len(c.CIDRs))
+	}
+	if len(c.CIDRs) == 2 && c.CIDRs[0].Addr().Is4() == c.CIDRs[1].Addr().Is4() {
+		return nil, fmt.Errorf("services: %v and %v are of one IP family: name one range of each in --service-cluster-ip-range", c.CIDRs[0], c.CIDRs[1])
+	}
+	if c.FirstNodePort == 0 {
+		c.FirstNodePort, c.NodePorts = 30000, 2768
+	}
+	if c.Clock == nil {
+		c.Clock = clock.RealClock{}
+	}
+	if c.RepairEvery == 0 {
+		c.RepairEvery = 3 * time.Minute
+	}
+	return &Allocator{
+		Config:     c,
+		addresses:  addresses{objects: c.Objects, cidrs: c.CIDRs, random: rand.Uint64N},
+		ports:      ports{ranges: c.Ranges, first: c.FirstNodePort, size: c.NodePorts, random: rand.IntN},
+		pendingIPs: map[string]int{}, pendingPorts: map[int]int{},
+	}, nil
+}
+
+// Allocate implements kinds.ServiceAllocator.
+func (a *Allocator) Allocate(ctx context.Context, new, old *corev1.Service, dryRun bool) (func(stored bool), error) {
+	t := &transaction{allocator: a, ctx: context.WithoutCancel(ctx), dryRun: dryRun}
+	if new != nil {
+		if err := a.families(new, old); err != nil {
+			return nil, err
+		}
+		if err := t.takeAddresses(new, old); err != nil {
+			t.end(false)
+			return nil, err
+		}
+		if err := t.takePorts(new, old); err != nil {
+			t.end(false)
+			return nil, err
+		}
+	}
+	if old != nil {
+		t.planRelease(new, old)
+	}
+	return t.end, nil
+}
+
+// transaction is what one write takes and gives back.
+type transaction struct {
+	allocator *Allocator
+	ctx       context.Context
+	dryRun    bool
+
+	takenIPs, freeIPs     []netip.Addr
+	takenPorts, freePorts []int
+}
+
+// end keeps what was taken and gives back what is no longer used, or the other way round.
+func (t *transaction) end(stored bool) {
+	a := t.allocator
+	a.hold(t.takenIPs, t.takenPorts, -1)
+	if t.dryRun {
+		return
+	}
+	ips, ports := t.takenIPs, t.takenPorts
+	if stored {
+		ips, ports = t.freeIPs, t.freePorts
+	}
+	log := klog.FromContext(t.ctx)
+	for _, ip := range ips {
+		if err := a.addresses.release(t.ctx, ip); err != nil {
+			log.Error(err, "Cluster IP stays taken until the next repair", "ip", ip)
+		}
+	}
+	if len(ports) > 0 {
+		if err := a.ports.release(t.ctx, ports); err != nil {
+			log.Error(err, "Node ports stay taken until the next repair", "ports", ports)
+		}
+	}
+}
+
+func (t *transaction) planRelease(new, old *corev1.Service) {
+	kept := map[string]bool{}
+	keptPorts := map[int]bool{}
+	if new != nil {
+		for _, ip := range clusterIPs(new) {
+			kept[ip.String()] = true
+		}
+		for _, p := range portsOf(new) {
+			keptPorts[p] = true
+		}
+	}
+	for _, ip := range clusterIPs(old) {
+		if !kept[ip.String()] {
+			t.freeIPs = append(t.freeIPs, ip)
+		}
+	}
+	for _, p := range portsOf(old) {
+		if !keptPorts[p] {
+			t.freePorts = append(t.freePorts, p)
+			keptPorts[p] = true // once is enough
+		}
+	}
+}
+
+// hold counts what writes in flight have taken.
+func (a *Allocator) hold(ips []netip.Addr, ports []int, by int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, ip := range ips {
+		if a.pendingIPs[ip.String()] += by; a.pendingIPs[ip.String()] <= 0 {
+			delete(a.pendingIPs, ip.String())
+		}
+	}
+	for _, p := range ports {
+		if a.pendingPorts[p] += by; a.pendingPorts[p] <= 0 {
+			delete(a.pendingPorts, p)
+		}
+	}
+}
+
+// clusterIPs are the addresses that a service has taken.
+func clusterIPs(s *corev1.Service) []netip.Addr {
+	if !core.NeedsClusterIP(s) {
+		return nil
+	}
+	list := s.Spec.ClusterIPs
+	if len(list) == 0 && s.Spec.ClusterIP != "" {
+		list = []string{s.Spec.ClusterIP}
+	}
+	var out []netip.Addr
+	for _, text := range list {
+		if ip, err := netip.ParseAddr(text); err == nil { // "None" is none
+			out = append(out, ip)
+		}
+	}
+	return out
+}
+
+// portsOf are the ports on nodes that a service has taken, also those that it keeps without needing them.
+func portsOf(s *corev1.Service) []int {
+	var out []int
+	for _, p := range s.Spec.Ports {
+		if p.NodePort != 0 {
+			out = append(out, int(p.NodePort))
+		}
+	}
+	if s.Spec.HealthCheckNodePort != 0 {
+		out = append(out, int(s.Spec.HealthCheckNodePort))
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+// Package subresources answers the subresources of pods that change other things than the body they get: binding and
+// eviction.
+package subresources
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+var pods = schema.GroupResource{Resource: "pods"}
+
+// Updater changes stored objects; see objects.Writer.
+type Updater interface {
+	Update(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error)
+}
+
+// Binder puts pods on nodes, for pods/binding and bindings.
+type Binder struct {
+	Objects interface {
+		objects.Reader
+		Updater
+	}
+	Clock clock.PassiveClock
+}
+
+// Bind assigns the pod to the node that the binding names. name is that of the URL; "" takes the binding's own. Errors
+// are API status errors: Conflict when the pod has a node, is being deleted, or is gated.
+func (b *Binder) Bind(ctx context.Context, namespace, name string, binding *corev1.Binding, dryRun bool) error {
+	if name == "" {
+		name = binding.Name
+	}
+	if binding.Name != "" && binding.Name != name {
+		return apierrors.NewBadRequest("name in URL does not match name in Binding object")
+	}
+	if errs := validateBinding(binding); len(errs) > 0 {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Binding"}, name, errs)
+	}
+	assign := func(obj kinds.Object) (kinds.Object, error) {
+		pod, ok := obj.(*corev1.Pod)
+		if !ok {
+			return nil, apierrors.NewInternalError(fmt.Errorf("unexpected object: %T", obj))
+		}
+		if err := b.assign(pod, binding); err != nil {
+			return nil, err
+		}
+		return pod, nil
+	}
+	if dryRun {
+		obj, err := b.Objects.Live(ctx, pods, namespace, name)
+		if err != nil {
+			return err
+		}
+		_, err = assign(obj.DeepCopyObject().(kinds.Object))
+		return err
+	}
+	_, err := b.Objects.Update(ctx, pods, namespace, name, assign)
+	return err
+}
+
+func validateBinding(b *corev1.Binding) field.ErrorList {
+	var errs field.ErrorList
+	at := field.NewPath("target")
+	if b.Target.Kind != "" && b.Target.Kind != "Node" {
+		errs = append(errs, field.NotSupported(at.Child("kind"), b.Target.Kind, []string{"Node", "<empty>"}))
+	}
+	if b.Target.Name == "" {
+		errs = append(errs, field.Required(at.Child("name"), ""))
+	} else {
+		for _, msg := range validation.NameIsDNSSubdomain(b.Target.Name, false) {
+			errs = append(errs, field.Invalid(at.Child("name"), b.Target.Name, msg))
+		}
+	}
+	return errs
+}
+
+func (b *Binder) assign(pod *corev1.Pod, binding *corev1.Binding) error {
+	conflict := func(format string, args ...any) error {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, pod.Name, fmt.Errorf(format, args...))
+	}
+	if uid := binding.UID; uid != "" && uid != pod.UID {
+		return conflict("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, pod.UID)
+	}
+	if rv := binding.ResourceVersion; rv != "" && rv != pod.ResourceVersion {
+		return conflict("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", rv, pod.ResourceVersion)
+	}
+	if pod.DeletionTimestamp != nil {
+		return conflict("pod %s is being deleted, cannot be assigned to a host", pod.Name)
+	}
+	if pod.Spec.NodeName != "" {
+		return conflict("pod %v is already assigned to node %q", pod.Name, pod.Spec.NodeName)
+	}
+	if len(pod.Spec.SchedulingGates) != 0 {
+		return conflict("pod %v has non-empty .spec.schedulingGates", pod.Name)
+	}
+	pod.Spec.NodeName = binding.Target.Name
+	pod.Status.NominatedNodeName = "" // it was a wish; now there is a fact
+	for k, v := range binding.Annotations {
+		if pod.Annotations == nil {
+			pod.Annotations = map[string]string{}
+		}
+		pod.Annotations[k] = v
+	}
+	for k, v := range binding.Labels {
+		if _, set := pod.Labels[k]; set {
+			continue
+		}
+		if pod.Labels == nil {
+			pod.Labels = map[string]string{}
+		}
+		pod.Labels[k] = v
+	}
+	setCondition(pod, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, metav1.NewTime(b.Clock.Now()))
+	return nil
+}
+
+// setCondition puts a condition in its place; the time of its last transition changes only with its status.
+func setCondition(pod *corev1.Pod, c corev1.PodCondition, now metav1.Time) {
+	c.LastTransitionTime = now
+	for i := range pod.Status.Conditions {
+		old := &pod.Status.Conditions[i]
+		if old.Type != c.Type {
+			continue
+		}
+		if old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+		}
+		*old = c
+		return
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, c)
+}

@@ -1,0 +1,255 @@
+package subresources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/podspec"
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+var budgets = schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudgets"}
+
+const (
+	// maxDisrupted bounds the evictions that the controller of budgets has not yet seen.
+	maxDisrupted = 2000
+	// attempts bounds how often an eviction starts again because the pod changed meanwhile.
+	attempts = 20
+	// retrySeconds is what clients are told to wait for a budget that is still being computed.
+	retrySeconds = 10
+
+	violates = "Cannot evict pod as it would violate the pod's disruption budget."
+)
+
+// PodDeleter deletes a pod as a DELETE request with these options does: with grace, preconditions and dry run.
+type PodDeleter interface {
+	DeletePod(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error
+}
+
+// Evicter deletes pods as far as their disruption budgets allow, for pods/eviction
+// (https://kubernetes.io/docs/concepts/scheduling-eviction/api-eviction/).
+type Evicter struct {
+	Objects interface {
+		objects.Reader
+		Updater
+	}
+	Pods  PodDeleter
+	Clock clock.PassiveClock
+}
+
+// Evict answers an eviction; nil means that the pod is being deleted. Errors are API status errors: 429 with a cause of
+// type DisruptionBudget when the budget doesn't allow it.
+func (e *Evicter) Evict(ctx context.Context, namespace, name string, eviction *policyv1.Eviction, dryRun bool) error {
+	if eviction.Name != "" && eviction.Name != name {
+		return apierrors.NewBadRequest("name in URL does not match name in Eviction object")
+	}
+	options := &metav1.DeleteOptions{}
+	if eviction.DeleteOptions != nil {
+		options = eviction.DeleteOptions.DeepCopy()
+	}
+	if dryRun && len(options.DryRun) == 0 {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	dryRun = len(options.DryRun) > 0
+	var err error
+	for range attempts {
+		var again bool
+		if again, err = e.try(ctx, namespace, name, options, dryRun); !again {
+			return err
+		}
+	}
+	return err
+}
+
+// try evicts the pod as it is now; again is true when it changed meanwhile and the client didn't ask for a version.
+func (e *Evicter) try(ctx context.Context, namespace, name string, options *metav1.DeleteOptions, dryRun bool) (again bool, err error) {
+	pod, err := objects.As[*corev1.Pod](e.Objects.Live(ctx, pods, namespace, name))
+	if err != nil {
+		return false, err
+	}
+	if err := precondition(pod, options.Preconditions); err != nil {
+		return false, err
+	}
+	free := ignoresBudget(pod)
+	budget, err := e.budget(ctx, pod)
+	switch {
+	case free:
+	case err != nil:
+		return false, err
+	case budget == nil:
+		return false, e.remove(ctx, pod, options, dryRun)
+	case !ready(pod) && unhealthyMayGo(budget):
+		free = true
+	default:
+		if err := e.spend(ctx, budget, pod.Name, dryRun); err != nil {
+			return false, err
+		}
+		return false, e.remove(ctx, pod, options, dryRun)
+	}
+	// Whether the budget counts was decided by this version of the pod, so only this version may go.
+	pinned, own := options.DeepCopy(), false
+	if !podspec.Terminal(pod) && (pinned.Preconditions == nil || pinned.Preconditions.ResourceVersion == nil) {
+		if pinned.Preconditions == nil {
+			pinned.Preconditions = &metav1.Preconditions{}
+		}
+		pinned.Preconditions.ResourceVersion, own = &pod.ResourceVersion, true
+	}
+	err = e.Pods.DeletePod(ctx, namespace, name, pinned)
+	return own && apierrors.IsConflict(err), err
+}
+
+func precondition(pod *corev1.Pod, p *metav1.Preconditions) error {
+	if p == nil {
+		return nil
+	}
+	conflict := func(what string, want, have any) error {
+		return apierrors.NewConflict(pods, pod.Name, fmt.Errorf(
+			"the %s in the precondition (%v) does not match the %s in record (%v)", what, want, what, have))
+	}
+	if p.UID != nil && *p.UID != pod.UID {
+		return conflict("UID", *p.UID, pod.UID)
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != pod.ResourceVersion {
+		return conflict("ResourceVersion", *p.ResourceVersion, pod.ResourceVersion)
+	}
+	return nil
+}
+
+// ignoresBudget: pods that don't run, or are going anyway, are no disruption.
+func ignoresBudget(pod *corev1.Pod) bool {
+	return podspec.Terminal(pod) || pod.Status.Phase == corev1.PodPending || pod.DeletionTimestamp != nil
+}
+
+func ready(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+func unhealthyMayGo(b *policyv1.PodDisruptionBudget) bool {
+	if p := b.Spec.UnhealthyPodEvictionPolicy; p != nil && *p == policyv1.AlwaysAllow {
+		return true
+	}
+	return b.Status.CurrentHealthy >= b.Status.DesiredHealthy && b.Status.DesiredHealthy > 0
+}
+
+// budget returns the one budget that covers the pod, nil if there is none.
+func (e *Evicter) budget(ctx context.Context, pod *corev1.Pod) (*policyv1.PodDisruptionBudget, error) {
+	list, err := objects.ListAs[*policyv1.PodDisruptionBudget](e.Objects.List(ctx, budgets, pod.Namespace))
+	if err != nil {
+		return nil, err
+	}
+	var found *policyv1.PodDisruptionBudget
+	for _, b := range list {
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if err != nil || !selector.Matches(labels.Set(pod.Labels)) {
+			continue
+		}
+		if found != nil {
+			return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
+				Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+				Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+			}}
+		}
+		found = b
+	}
+	return found, nil
+}
+
+// spend takes one disruption from the budget, in one compare-and-swap, so that many evictions at once can't overdraw it.
+func (e *Evicter) spend(ctx context.Context, budget *policyv1.PodDisruptionBudget, podName string, dryRun bool) error {
+	if dryRun {
+		return check(budget)
+	}
+	_, err := e.Objects.Update(ctx, budgets, budget.Namespace, budget.Name, func(obj kinds.Object) (kinds.Object, error) {
+		b, ok := obj.(*policyv1.PodDisruptionBudget)
+		if !ok {
+			return nil, apierrors.NewInternalError(fmt.Errorf("unexpected object: %T", obj))
+		}
+		if err := check(b); err != nil {
+			return nil, err
+		}
+		b.Status.DisruptionsAllowed--
+		if b.Status.DisruptionsAllowed == 0 {
+			meta.SetStatusCondition(&b.Status.Conditions, metav1.Condition{
+				Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse,
+				Reason: policyv1.InsufficientPodsReason, ObservedGeneration: b.Status.ObservedGeneration,
+				LastTransitionTime: metav1.NewTime(e.Clock.Now()),
+			})
+		}
+		if b.Status.DisruptedPods == nil {
+			b.Status.DisruptedPods = map[string]metav1.Time{}
+		}
+		b.Status.DisruptedPods[podName] = metav1.NewTime(e.Clock.Now())
+		return b, nil
+	})
+	return err
+}
+
+func check(b *policyv1.PodDisruptionBudget) error {
+	s := &b.Status
+	switch {
+	case s.ObservedGeneration < b.Generation:
+		return refusal(retrySeconds, fmt.Sprintf("The disruption budget %s is still being processed by the server.", b.Name))
+	case s.DisruptionsAllowed < 0:
+		return apierrors.NewForbidden(budgets, b.Name, errors.New("pdb disruptions allowed is negative"))
+	case len(s.DisruptedPods) > maxDisrupted:
+		return apierrors.NewForbidden(budgets, b.Name, errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
+	case s.DisruptionsAllowed == 0:
+		c := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition)
+		if c != nil && c.Status == metav1.ConditionFalse && c.Reason == policyv1.SyncFailedReason {
+			return refusal(0, fmt.Sprintf("The disruption budget %s does not allow evicting pods currently because it failed sync: %v", b.Name, c.Message))
+		}
+		return refusal(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy, s.CurrentHealthy))
+	}
+	return nil
+}
+
+func refusal(retryAfter int, message string) error {
+	err := apierrors.NewTooManyRequests(violates, retryAfter)
+	err.ErrStatus.Details.Causes = append(err.ErrStatus.Details.Causes,
+		metav1.StatusCause{Type: policyv1.DisruptionBudgetCause, Message: message})
+	return err
+}
+
+// remove tells in the pod's status why it goes, and deletes it.
+func (e *Evicter) remove(ctx context.Context, pod *corev1.Pod, options *metav1.DeleteOptions, dryRun bool) error {
+	if !dryRun {
+		_, err := e.Objects.Update(ctx, pods, pod.Namespace, pod.Name, func(obj kinds.Object) (kinds.Object, error) {
+			p, ok := obj.(*corev1.Pod)
+			if !ok {
+				return nil, apierrors.NewInternalError(fmt.Errorf("unexpected object: %T", obj))
+			}
+			if err := precondition(p, options.Preconditions); err != nil {
+				return nil, err
+			}
+			setCondition(p, corev1.PodCondition{
+				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+				Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting", ObservedGeneration: p.Generation,
+			}, metav1.NewTime(e.Clock.Now()))
+			return p, nil
+		})
+		if err != nil {
+			return err
+		}
+		// The version asked for was checked, and is gone now that the condition is set.
+		if options.Preconditions != nil && options.Preconditions.ResourceVersion != nil {
+			options = options.DeepCopy()
+			options.Preconditions.ResourceVersion = nil
+		}
+	}
+	return e.Pods.DeletePod(ctx, pod.Namespace, pod.Name, options)
+}
