@@ -9,6 +9,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -123,10 +124,7 @@ func writer(before, after metav1.Object) string {
 		old = before.GetManagedFields()
 	}
 	for _, entry := range after.GetManagedFields() {
-		same := func(o metav1.ManagedFieldsEntry) bool {
-			return o.Manager == entry.Manager && o.Operation == entry.Operation && o.Subresource == entry.Subresource &&
-				o.Time.Equal(entry.Time) && o.FieldsV1.String() == entry.FieldsV1.String()
-		}
+		same := func(o metav1.ManagedFieldsEntry) bool { return equality.Semantic.DeepEqual(o, entry) }
 		if !slices.ContainsFunc(old, same) {
 			return entry.Manager
 		}
