@@ -46,7 +46,11 @@ func Record(ctx context.Context, client kubernetes.Interface, namespace, manager
 			r.Stop()
 			return nil, fmt.Errorf("record %s: %w", namespace, err)
 		}
-		r.wg.Go(func() { r.follow(w) })
+		stop := context.AfterFunc(ctx, w.Stop) // a watch need not end with its context
+		r.wg.Go(func() {
+			defer stop()
+			r.follow(w)
+		})
 	}
 	return r, nil
 }
@@ -74,7 +78,6 @@ func (r *Recorder) Stop() *Score {
 }
 
 func (r *Recorder) follow(w watch.Interface) {
-	defer w.Stop()
 	for event := range w.ResultChan() {
 		object, ok := event.Object.(metav1.Object)
 		if !ok || event.Type == watch.Bookmark {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	ktesting "k8s.io/client-go/testing"
 )
 
 func written(manager string, at int) []metav1.ManagedFieldsEntry {
@@ -76,28 +77,28 @@ func TestDescribeTellsTheMilestonesOfAPod(t *testing.T) {
 	}
 }
 
+// watches gives a client whose watches deliver what the test puts into them, by resource.
+func watches() (*fake.Clientset, map[string]*watch.FakeWatcher) {
+	client, open := &fake.Clientset{}, map[string]*watch.FakeWatcher{}
+	for _, resource := range []string{"deployments", "replicasets", "pods", "events"} {
+		open[resource] = watch.NewFake()
+		client.AddWatchReactor(resource, ktesting.DefaultWatchReactor(open[resource], nil))
+	}
+	return client, open
+}
+
 func TestRecorderOrdersWhatItSaw(t *testing.T) {
-	client := fake.NewClientset()
+	client, open := watches()
 	recorder, err := Record(t.Context(), client, "n", "conformance")
 	if err != nil {
 		t.Fatal(err)
 	}
-	replicas := int32(1)
-	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "n", ManagedFields: written("kube-controller-manager", 1)},
-		Spec: appsv1.ReplicaSetSpec{Replicas: &replicas}}
-	if _, err := client.AppsV1().ReplicaSets("n").Create(t.Context(), set, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	open["replicasets"].Add(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: "s", Namespace: "n", ManagedFields: written("kube-controller-manager", 1)}})
 	wait(t, recorder, 1)
-	if _, err := client.CoreV1().Pods("n").Create(t.Context(), pod("conformance", 2, nil), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	open["pods"].Add(pod("conformance", 2, nil))
 	wait(t, recorder, 2)
-	event := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "n"}, Reason: "Pulled", Message: "had it",
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod"}, Source: corev1.EventSource{Component: "kubelet"}}
-	if _, err := client.CoreV1().Events("n").Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	open["events"].Add(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "n"}, Reason: "Pulled", Message: "had it",
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod"}, Source: corev1.EventSource{Component: "kubelet"}})
 	wait(t, recorder, 3)
 	s := recorder.Stop()
 	if want := []string{"kube-controller-manager", "client", "kubelet"}; !slices.Equal(s.Players, want) {
