@@ -24,6 +24,7 @@ const tokenSeconds = 3600
 type clients struct {
 	root       *rest.Config
 	client     kubernetes.Interface // of the manager itself
+	tokens     kubernetes.Interface // the same for tokens, which every controller waits for
 	perAccount bool
 }
 
@@ -32,7 +33,13 @@ func newClients(root *rest.Config, perAccount bool) (*clients, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &clients{root: root, client: client, perAccount: perAccount}, nil
+	hurried := rest.AddUserAgent(rest.CopyConfig(root), "tokens")
+	hurried.QPS = -1 // there are as many requests as controllers
+	tokens, err := kubernetes.NewForConfig(hurried)
+	if err != nil {
+		return nil, err
+	}
+	return &clients{root: root, client: client, tokens: tokens, perAccount: perAccount}, nil
 }
 
 // config returns the configuration of the controller that speaks as account.
@@ -42,7 +49,7 @@ func (c *clients) config(account string) *rest.Config {
 	}
 	config := rest.AnonymousClientConfig(c.root)
 	config.QPS, config.Burst = c.root.QPS, c.root.Burst
-	tokens := transport.NewCachedTokenSource(&tokenSource{client: c.client, account: account})
+	tokens := transport.NewCachedTokenSource(&tokenSource{client: c.tokens, account: account})
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return transport.ResettableTokenSourceWrapTransport(tokens)(next)
 	})
@@ -76,12 +83,16 @@ func (s *tokenSource) ensureAccount(ctx context.Context) error {
 	if !apierrors.IsNotFound(err) {
 		return err
 	}
-	namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}
-	if _, err := s.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return err
-	}
 	account := &v1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: s.account}}
-	if _, err := accounts.Create(ctx, account, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	_, err = accounts.Create(ctx, account, metav1.CreateOptions{})
+	if apierrors.IsNotFound(err) { // so early that not even the namespace is there
+		namespace := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceSystem}}
+		if _, err := s.client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		_, err = accounts.Create(ctx, account, metav1.CreateOptions{})
+	}
+	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
 	return nil
