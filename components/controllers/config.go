@@ -68,6 +68,8 @@ type Config struct {
 	TerminatedPodGCThreshold  int           // ended pods that may stay; 0: all
 
 	RootCAFile string
+	// ServiceAccountPrivateKeyFile signs the tokens kept in Secrets; without it those stay empty.
+	ServiceAccountPrivateKeyFile string
 
 	// ClusterSigningCertFile and -KeyFile sign for all signers that have no files of their own.
 	ClusterSigningCertFile, ClusterSigningKeyFile                               string
@@ -88,6 +90,7 @@ type Config struct {
 	ConcurrentGCSyncs              int
 	ConcurrentEndpointSyncs        int
 	ConcurrentServiceEndpointSyncs int
+	ConcurrentSATokenSyncs         int
 }
 
 // DefaultConfig returns upstream's defaults.
@@ -122,6 +125,7 @@ func DefaultConfig() Config {
 		ConcurrentGCSyncs:              20,
 		ConcurrentEndpointSyncs:        5,
 		ConcurrentServiceEndpointSyncs: 5,
+		ConcurrentSATokenSyncs:         5,
 	}
 }
 

@@ -38,6 +38,8 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.TerminatedPodGCThreshold, "terminated-pod-gc-threshold", c.TerminatedPodGCThreshold, "ended pods that may stay; 0 keeps all")
 
 	fs.StringVar(&c.RootCAFile, "root-ca-file", c.RootCAFile, "certificate authority to publish in every namespace; the one of the kubeconfig if empty")
+	fs.StringVar(&c.ServiceAccountPrivateKeyFile, "service-account-private-key-file", c.ServiceAccountPrivateKeyFile, "key that signs the service account tokens kept in Secrets; without it those stay empty")
+	fs.IntVar(&c.ConcurrentSATokenSyncs, "concurrent-serviceaccount-token-syncs", c.ConcurrentSATokenSyncs, "token Secrets filled at once")
 
 	fs.StringVar(&c.ClusterSigningCertFile, "cluster-signing-cert-file", c.ClusterSigningCertFile, "certificate of the authority that signs requests")
 	fs.StringVar(&c.ClusterSigningKeyFile, "cluster-signing-key-file", c.ClusterSigningKeyFile, "key of the authority that signs requests")

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"quintet.dev/quintet/components/controllers/clusterroleaggregation"
 	"quintet.dev/quintet/components/controllers/csr"
 	"quintet.dev/quintet/components/controllers/deployment"
 	"quintet.dev/quintet/components/controllers/endpoints"
@@ -36,6 +37,9 @@ func four(*Config) int { return 4 }
 func list() []entry {
 	return []entry{
 		{"serviceaccount-controller", "serviceaccount", "service-account-controller", "serviceaccount-controller", one, plain(serviceaccount.New)},
+		{"serviceaccount-token-controller", "serviceaccount-token", "tokens-controller", "serviceaccount-token-controller",
+			func(c *Config) int { return c.ConcurrentSATokenSyncs }, makeTokens},
+		{"clusterrole-aggregation-controller", "clusterrole-aggregation", "clusterrole-aggregation-controller", "clusterrole-aggregation-controller", one, plain(clusterroleaggregation.New)},
 		{"root-ca-certificate-publisher-controller", "root-ca-cert-publisher", "root-ca-cert-publisher", "root-ca-cert-publisher", one, makeRootCA},
 		{"namespace-controller", "namespace", "namespace-controller", "namespace-controller",
 			func(c *Config) int { return c.ConcurrentNamespaceSyncs }, makeNamespace},

@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -14,21 +16,46 @@ import (
 	"quintet.dev/quintet/components/controllers/nodeipam"
 	"quintet.dev/quintet/components/controllers/rootca"
 	"quintet.dev/quintet/components/controllers/runner"
+	"quintet.dev/quintet/components/controllers/satoken"
 )
 
 func makeRootCA(h *host, env runner.Env) (runner.Controller, error) {
-	ca, err := read("root-ca-file", h.config.RootCAFile)
+	ca, err := h.rootCA()
+	if err != nil || ca == nil {
+		return nil, err
+	}
+	return rootca.New(env, ca)
+}
+
+// rootCA is the authority of the API server, in PEM; nil if nobody tells it.
+func (h *host) rootCA() ([]byte, error) {
+	root := h.clients.root
+	switch {
+	case h.config.RootCAFile != "":
+		return read("root-ca-file", h.config.RootCAFile)
+	case len(root.CAData) > 0:
+		return root.CAData, nil
+	}
+	return read("root-ca-file", root.CAFile)
+}
+
+// makeTokens speaks as the manager: nobody else may fill Secrets before there are tokens.
+func makeTokens(h *host, env runner.Env) (runner.Controller, error) {
+	const flag = "service-account-private-key-file"
+	key, err := read(flag, h.config.ServiceAccountPrivateKeyFile)
+	if err != nil || key == nil {
+		return nil, err
+	}
+	signer, err := satoken.NewSigner(key)
+	if err != nil {
+		return nil, fmt.Errorf("--%s: %w", flag, err)
+	}
+	ca, err := h.rootCA()
 	if err != nil {
 		return nil, err
 	}
-	if ca == nil {
-		if ca = h.clients.root.CAData; ca == nil {
-			if ca, err = read("root-ca-file", h.clients.root.CAFile); err != nil || ca == nil {
-				return nil, err
-			}
-		}
-	}
-	return rootca.New(env, ca)
+	env.Client = h.clients.client
+	return satoken.New(env, signer, ca)
 }
 
 func makeNamespace(h *host, env runner.Env) (runner.Controller, error) {
