@@ -79,12 +79,16 @@ func New(env runner.Env, o Options) (*Controller, error) {
 
 // Run works until ctx ends.
 func (c *Controller) Run(ctx context.Context) error {
-	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
-		return ctx.Err()
-	}
 	var loops sync.WaitGroup
-	loops.Go(func() { runner.Every(ctx, c.env.Clock, c.o.MonitorPeriod, c.monitor) })
-	loops.Go(func() { runner.Every(ctx, c.env.Clock, evictionPeriod, c.evict) })
+	every := func(period time.Duration, work func(context.Context)) {
+		loops.Go(func() {
+			if cache.WaitForCacheSync(ctx.Done(), c.synced...) {
+				runner.Every(ctx, c.env.Clock, period, work)
+			}
+		})
+	}
+	every(c.o.MonitorPeriod, c.monitor)
+	every(evictionPeriod, c.evict)
 	err := c.loop.Run(ctx)
 	loops.Wait()
 	return err

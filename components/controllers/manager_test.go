@@ -1,0 +1,175 @@
+package controllers
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.uber.org/goleak"
+	"k8s.io/client-go/rest"
+
+	"quintet.dev/quintet/components/controllers/csr"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestEnabled(t *testing.T) {
+	every := len(list())
+	for flag, want := range map[string]struct {
+		count     int
+		with, out string
+		err       string
+	}{
+		"*":                                     {count: every},
+		"*,-deployment-controller":              {count: every - 1, out: "deployment-controller"},
+		"-deployment,*":                         {count: every - 1, out: "deployment-controller"},
+		"deployment-controller":                 {count: 1, with: "deployment-controller"},
+		"replicaset,namespace-controller":       {count: 2, with: "replicaset-controller"},
+		"*,no-such-controller":                  {err: `"no-such-controller"`},
+		"-":                                     {err: `""`},
+		"-replicaset-controller":                {count: 0},
+		"replicaset,-replicaset-controller":     {count: 1, with: "replicaset-controller"},
+		"-replicaset-controller,replicaset,*":   {count: every - 1, out: "replicaset-controller"},
+		"garbagecollector,node-ipam-controller": {count: 2, with: "garbage-collector-controller"},
+	} {
+		c := Config{Controllers: strings.Split(flag, ",")}
+		got, err := c.enabled()
+		if want.err != "" {
+			if err == nil || !strings.Contains(err.Error(), want.err) {
+				t.Errorf("%s: error %v, want one with %s", flag, err, want.err)
+			}
+			continue
+		}
+		has := func(name string) bool { return slices.ContainsFunc(got, func(e entry) bool { return e.name == name }) }
+		if err != nil || len(got) != want.count || (want.with != "" && !has(want.with)) || (want.out != "" && has(want.out)) {
+			t.Errorf("%s: %d controllers, error %v", flag, len(got), err)
+		}
+	}
+}
+
+func TestNamesAreUnique(t *testing.T) {
+	seen := map[string]bool{}
+	for _, e := range list() {
+		if seen[e.name] {
+			t.Errorf("%s is listed twice", e.name)
+		}
+		seen[e.name] = true
+		if e.old != e.name && seen[e.old] {
+			t.Errorf("%s is listed twice", e.old)
+		}
+		seen[e.old] = true
+	}
+}
+
+func TestFlagsKeepDefaults(t *testing.T) {
+	want := DefaultConfig()
+	got := DefaultConfig()
+	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+	got.AddFlags(fs)
+	if err := fs.Parse(nil); err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("after no flags:\n%+v\nwant\n%+v", got, want)
+	}
+	if err := fs.Parse([]string{"--no-such-flag"}); err == nil || !strings.Contains(err.Error(), "no-such-flag") {
+		t.Errorf("unknown flag: %v", err)
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	for want, flags := range map[string][]string{
+		"--kubeconfig is required":          {"--kubeconfig="},
+		"--authentication-kubeconfig":       {"--authentication-kubeconfig=" + missing},
+		`"nonsense"`:                        {"--controllers=nonsense"},
+		"--secure-port 70000":               {"--secure-port=70000"},
+		"--bind-address":                    {"--bind-address=nowhere"},
+		"--tls-cert-file":                   {"--tls-cert-file=x"},
+		"--allocate-node-cidrs":             {"--allocate-node-cidrs"},
+		"--cluster-cidr":                    {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0"},
+		"one of each address family":        {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16,10.1.0.0/16"},
+		"--node-cidr-mask-size can't":       {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16,fd00::/48", "--node-cidr-mask-size=24"},
+		"--node-monitor-grace-period":       {"--node-monitor-grace-period=1s"},
+		"--max-endpoints-per-slice":         {"--max-endpoints-per-slice=0"},
+		csr.LegacyUnknownSignerName:         {"--cluster-signing-legacy-unknown-cert-file=x"},
+		"--cluster-signing-kubelet-serving": {"--cluster-signing-cert-file=x", "--cluster-signing-key-file=x", "--cluster-signing-kubelet-serving-cert-file=y"},
+		"lease duration":                    {"--leader-elect-lease-duration=1s"},
+	} {
+		c := DefaultConfig()
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		c.AddFlags(fs)
+		if err := fs.Parse(append([]string{"--kubeconfig=k"}, flags...)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want one with %q", flags, err, want)
+		}
+	}
+}
+
+// TestStops: a manager whose API server doesn't work ends when told to, and leaves nothing behind.
+func TestStops(t *testing.T) {
+	asked := make(chan struct{}, 1000)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		http.Error(w, "not today", http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+	c := DefaultConfig()
+	c.Client = &rest.Config{Host: server.URL}
+	c.LeaderElection.Elect = false
+	c.BindAddress, c.SecurePort = "127.0.0.1", freePort(t)
+	c.AllocateNodeCIDRs, c.ClusterCIDR = true, "10.0.0.0/16"
+	c.RootCAFile = filepath.Join(t.TempDir(), "ca")
+	if err := os.WriteFile(c.RootCAFile, []byte("ca"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	manager, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- manager.Run(ctx) }()
+	<-asked
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // self-signed, on the loopback
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
+	answer, err := client.Get(fmt.Sprintf("https://127.0.0.1:%d/healthz", c.SecurePort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		t.Errorf("healthz: %s", answer.Status)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("after being stopped: %v", err)
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
+}
