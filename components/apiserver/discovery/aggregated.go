@@ -1,0 +1,74 @@
+package discovery
+
+import (
+	"crypto/sha512"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// aggregated tells everything about the core group, or about all others, in one document.
+func (c *content) aggregated(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
+	list := &apidiscoveryv2.APIGroupDiscoveryList{Items: []apidiscoveryv2.APIGroupDiscovery{}}
+	for _, g := range c.groups {
+		if (g.name == "") != core {
+			continue
+		}
+		item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
+		for _, v := range g.versions {
+			gv := schema.GroupVersion{Group: g.name, Version: v.name}
+			version := apidiscoveryv2.APIVersionDiscovery{Version: v.name, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
+			for _, kind := range v.kinds {
+				version.Resources = append(version.Resources, resourceOf(kind, gv))
+			}
+			item.Versions = append(item.Versions, version)
+		}
+		list.Items = append(list.Items, item)
+	}
+	return list
+}
+
+func resourceOf(kind *kinds.Kind, gv schema.GroupVersion) apidiscoveryv2.APIResourceDiscovery {
+	scope := apidiscoveryv2.ScopeCluster
+	if kind.Namespaced {
+		scope = apidiscoveryv2.ScopeNamespace
+	}
+	r := apidiscoveryv2.APIResourceDiscovery{
+		Resource: kind.Resource, SingularResource: kind.Singular, Scope: scope, Verbs: verbs(kind),
+		ResponseKind: responseKind(gv.WithKind(kind.Name), gv), ShortNames: kind.ShortNames, Categories: kind.Categories,
+	}
+	for i := range kind.Subresources {
+		sub := &kind.Subresources[i]
+		r.Subresources = append(r.Subresources, apidiscoveryv2.APISubresourceDiscovery{
+			Subresource: sub.Name, Verbs: sub.Verbs, ResponseKind: responseKind(bodyOf(kind, sub, gv), gv),
+		})
+	}
+	slices.SortFunc(r.Subresources, func(a, b apidiscoveryv2.APISubresourceDiscovery) int {
+		return strings.Compare(a.Subresource, b.Subresource)
+	})
+	return r
+}
+
+// responseKind leaves out a group version that is that of the document, as upstream does; clients fill it in.
+func responseKind(kind schema.GroupVersionKind, of schema.GroupVersion) *metav1.GroupVersionKind {
+	if kind.GroupVersion() == of {
+		return &metav1.GroupVersionKind{Kind: kind.Kind}
+	}
+	return &metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}
+}
+
+// etag is a strong one, over the content alone.
+func etag(items []apidiscoveryv2.APIGroupDiscovery) (string, error) {
+	body, err := json.Marshal(items)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf(`"%X"`, sha512.Sum512(body)), nil
+}

@@ -1,0 +1,190 @@
+// Package discovery tells clients what is served, from the table of kinds: /api, /apis and what is right below them, in the
+// plain form (https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api) and in the aggregated one.
+package discovery
+
+import (
+	"bytes"
+	"mime"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+
+	"quintet.dev/quintet/components/apiserver/handlers/answer"
+	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// Server answers discovery. Its content is replaced as a whole, by Set.
+type Server struct {
+	address string
+	content atomic.Pointer[content]
+}
+
+// New makes a server that serves nothing yet. address is the host and port that clients are told in /api.
+func New(address string) *Server {
+	s := &Server{address: address}
+	s.Set(nil)
+	return s
+}
+
+// Set replaces what is told. Requests that are under way end with what they began with.
+func (s *Server) Set(table []*kinds.Kind) { s.content.Store(newContent(table, s.address)) }
+
+// Paths lists what is answered, for the list of paths at "/".
+func (s *Server) Paths() []string {
+	c := s.content.Load()
+	paths := []string{"/api", "/apis"}
+	for _, g := range c.groups {
+		if g.name != "" {
+			paths = append(paths, "/apis/"+g.name)
+		}
+		for _, v := range g.versions {
+			paths = append(paths, root(g.name)+v.name)
+		}
+	}
+	return paths
+}
+
+// root is the path that the versions of a group are below.
+func root(group string) string {
+	if group == "" {
+		return "/api/"
+	}
+	return "/apis/" + group + "/"
+}
+
+// content is one state of what is told. Documents are made when they are first asked for.
+type content struct {
+	address string
+	groups  []*group
+	made    sync.Map // documentKey -> *document
+}
+
+type documentKey struct {
+	path       string
+	aggregated bool
+	media      serial.MediaType
+}
+
+type document struct {
+	once        sync.Once
+	body        []byte
+	contentType string
+	etag        string
+	err         error
+}
+
+// ServeHTTP answers GET of /api, /apis, and the paths of groups and versions below them.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		answer.Error(w, r, apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(r.Method)))
+		return
+	}
+	c := s.content.Load()
+	key := documentKey{path: strings.TrimSuffix(r.URL.Path, "/")}
+	if key.path == "/api" || key.path == "/apis" {
+		key.media, key.aggregated = wantsAggregated(r)
+		w.Header().Set("Vary", "Accept")
+	}
+	if !key.aggregated {
+		choice, err := negotiate.Offer{Media: negotiate.All}.Accept(r)
+		if err != nil {
+			answer.Error(w, r, err)
+			return
+		}
+		key.media = choice.Media
+	}
+	if !c.has(key.path) {
+		answer.Error(w, r, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true))
+		return
+	}
+	d := c.document(key)
+	if d.err != nil {
+		answer.Error(w, r, d.err)
+		return
+	}
+	if d.etag != "" {
+		w.Header().Set("ETag", d.etag)
+		w.Header().Set("Cache-Control", "public")
+		if r.Header.Get("If-None-Match") == d.etag {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	w.Header().Set("Content-Type", d.contentType)
+	_, _ = w.Write(d.body)
+}
+
+// wantsAggregated reports whether the client prefers the aggregated form, and in which format.
+func wantsAggregated(r *http.Request) (serial.MediaType, bool) {
+	for clause := range strings.SplitSeq(strings.Join(r.Header["Accept"], ","), ",") {
+		media, params, err := mime.ParseMediaType(strings.TrimSpace(clause))
+		if err != nil {
+			continue
+		}
+		format, known := serial.ParseMediaType(media)
+		if params["as"] == "" && (known || media == "*/*") {
+			return 0, false
+		}
+		if known && params["as"] == aggregatedKind.Kind && params["g"] == aggregatedKind.Group && params["v"] == aggregatedKind.Version {
+			return format, true
+		}
+	}
+	return 0, false
+}
+
+var aggregatedKind = apidiscoveryv2.SchemeGroupVersion.WithKind("APIGroupDiscoveryList")
+
+func (c *content) document(key documentKey) *document {
+	made, _ := c.made.LoadOrStore(key, &document{})
+	d := made.(*document)
+	d.once.Do(func() { c.make(key, d) })
+	return d
+}
+
+func (c *content) make(key documentKey, d *document) {
+	var obj runtime.Object
+	var kind schema.GroupVersionKind
+	d.contentType = key.media.String()
+	if key.aggregated {
+		list := c.aggregated(key.path == "/api")
+		obj, kind = list, aggregatedKind
+		d.contentType += ";g=" + kind.Group + ";v=" + kind.Version + ";as=" + kind.Kind
+		if d.etag, d.err = etag(list.Items); d.err != nil {
+			return
+		}
+	} else {
+		obj = c.plain(key.path)
+		kind = schema.GroupVersionKind{Version: "v1", Kind: plainKind(obj)}
+	}
+	var body []byte
+	if body, d.err = serial.Body(obj, kind, key.media); d.err != nil {
+		return
+	}
+	var out bytes.Buffer
+	d.err = serial.WriteObject(&out, key.media, kind, body)
+	d.body = out.Bytes()
+}
+
+// plainKind names the kinds of the plain form, which are of no group.
+func plainKind(obj runtime.Object) string {
+	switch obj.(type) {
+	case *metav1.APIVersions:
+		return "APIVersions"
+	case *metav1.APIGroupList:
+		return "APIGroupList"
+	case *metav1.APIGroup:
+		return "APIGroup"
+	default:
+		return "APIResourceList"
+	}
+}

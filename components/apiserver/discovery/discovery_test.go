@@ -1,0 +1,138 @@
+package discovery
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientdiscovery "k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+func table() []*kinds.Kind {
+	version := func(gv schema.GroupVersion) kinds.Version { return kinds.Version{GroupVersion: gv} }
+	return []*kinds.Kind{
+		{
+			Name: "Pod", Resource: "pods", Singular: "pod", ShortNames: []string{"po"}, Categories: []string{"all"}, Namespaced: true,
+			Hub: corev1.SchemeGroupVersion, Versions: []kinds.Version{version(corev1.SchemeGroupVersion)},
+			Subresources: []kinds.Subresource{{Name: "status", Verbs: []string{"get"}}, {Name: "exec", Verbs: []string{"create"}}},
+		},
+		{
+			Name: "HorizontalPodAutoscaler", Resource: "horizontalpodautoscalers", Singular: "horizontalpodautoscaler", Namespaced: true,
+			Hub:      autoscalingv2.SchemeGroupVersion,
+			Versions: []kinds.Version{version(autoscalingv1.SchemeGroupVersion), version(autoscalingv2.SchemeGroupVersion)},
+		},
+		{
+			Name: "Deployment", Resource: "deployments", Singular: "deployment", Namespaced: true,
+			Hub: appsv1.SchemeGroupVersion, Versions: []kinds.Version{version(appsv1.SchemeGroupVersion)},
+			Subresources: []kinds.Subresource{{
+				Name: "scale", Verbs: []string{"get"}, Body: autoscalingv1.SchemeGroupVersion.WithKind("Scale"),
+			}},
+		},
+	}
+}
+
+func serve(t *testing.T) *httptest.Server {
+	s := New("192.0.2.1:6443")
+	s.Set(table())
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// TestClients reads both forms with client-go's own discovery client: they must tell the same.
+func TestClients(t *testing.T) {
+	server := serve(t)
+	for _, legacy := range []bool{false, true} {
+		client := clientdiscovery.NewDiscoveryClientForConfigOrDie(&rest.Config{Host: server.URL})
+		client.UseLegacyDiscovery = legacy
+		groups, resources, err := client.ServerGroupsAndResources()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, g := range groups {
+			got = append(got, g.Name+"="+g.PreferredVersion.GroupVersion)
+		}
+		if want := []string{"=v1", "apps=apps/v1", "autoscaling=autoscaling/v2"}; !slices.Equal(got, want) {
+			t.Errorf("legacy %v: groups %v, want %v", legacy, got, want)
+		}
+		got = nil
+		for _, l := range resources {
+			for _, r := range l.APIResources {
+				got = append(got, l.GroupVersion+" "+r.Name+" "+r.Kind+" "+strings.Join(r.ShortNames, ","))
+			}
+		}
+		slices.Sort(got)
+		want := []string{
+			"apps/v1 deployments Deployment ", "apps/v1 deployments/scale Scale ",
+			"autoscaling/v1 horizontalpodautoscalers HorizontalPodAutoscaler ",
+			"autoscaling/v2 horizontalpodautoscalers HorizontalPodAutoscaler ",
+			"v1 pods Pod po", "v1 pods/exec PodExecOptions ", "v1 pods/status Pod ",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("legacy %v: resources %q, want %q", legacy, got, want)
+		}
+	}
+}
+
+func get(t *testing.T, url string, header ...string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return resp
+}
+
+func TestETag(t *testing.T) {
+	server := serve(t)
+	const accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+	first := get(t, server.URL+"/apis", "Accept", accept)
+	etag := first.Header.Get("ETag")
+	if etag == "" || first.Header.Get("Content-Type") != strings.Split(accept, ",")[0] {
+		t.Fatalf("headers: %v", first.Header)
+	}
+	if second := get(t, server.URL+"/apis", "Accept", accept, "If-None-Match", etag); second.StatusCode != http.StatusNotModified {
+		t.Errorf("with its ETag: %s", second.Status)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	server := serve(t)
+	for path, want := range map[string]int{
+		"/api": 200, "/api/v1": 200, "/apis": 200, "/apis/apps": 200, "/apis/apps/v1": 200, "/apis/apps/v1/": 200,
+		"/api/v2": 404, "/apis/none": 404, "/apis/apps/v9": 404, "/apis/v1": 404,
+	} {
+		if got := get(t, server.URL+path).StatusCode; got != want {
+			t.Errorf("%s: %d, want %d", path, got, want)
+		}
+	}
+	if got := get(t, server.URL+"/apis", "Accept", "text/plain").StatusCode; got != http.StatusNotAcceptable {
+		t.Errorf("text/plain: %d", got)
+	}
+}
+
+func TestStorageVersionHash(t *testing.T) {
+	// The value that Kubernetes documents for v1 Pods in its published discovery document.
+	if got := storageVersionHash(corev1.SchemeGroupVersion.WithKind("Pod")); got != "xPOwRZ+Yhw8=" {
+		t.Errorf("got %s", got)
+	}
+}

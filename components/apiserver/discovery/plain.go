@@ -1,0 +1,125 @@
+package discovery
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// plain makes the document of a path that there is.
+func (c *content) plain(path string) runtime.Object {
+	switch path {
+	case "/api":
+		versions := &metav1.APIVersions{
+			Versions: []string{},
+			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{
+				{ClientCIDR: "0.0.0.0/0", ServerAddress: c.address},
+			},
+		}
+		if g := c.core(); g != nil {
+			for _, v := range g.versions {
+				versions.Versions = append(versions.Versions, v.name)
+			}
+		}
+		return versions
+	case "/apis":
+		list := &metav1.APIGroupList{Groups: []metav1.APIGroup{}}
+		for _, g := range c.groups {
+			if g.name != "" {
+				list.Groups = append(list.Groups, apiGroup(g))
+			}
+		}
+		return list
+	}
+	g, v := c.find(path)
+	if v == nil {
+		one := apiGroup(g)
+		return &one
+	}
+	gv := schema.GroupVersion{Group: g.name, Version: v.name}
+	list := &metav1.APIResourceList{GroupVersion: gv.String(), APIResources: []metav1.APIResource{}}
+	for _, kind := range v.kinds {
+		list.APIResources = append(list.APIResources, apiResources(kind, gv)...)
+	}
+	slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+	return list
+}
+
+// core is the group without a name, nil if nothing of it is served.
+func (c *content) core() *group {
+	for _, g := range c.groups {
+		if g.name == "" {
+			return g
+		}
+	}
+	return nil
+}
+
+func apiGroup(g *group) metav1.APIGroup {
+	out := metav1.APIGroup{Name: g.name}
+	for _, v := range g.versions {
+		out.Versions = append(out.Versions, metav1.GroupVersionForDiscovery{GroupVersion: g.name + "/" + v.name, Version: v.name})
+	}
+	out.PreferredVersion = out.Versions[0]
+	return out
+}
+
+// apiResources are a kind and its subresources.
+func apiResources(kind *kinds.Kind, gv schema.GroupVersion) []metav1.APIResource {
+	main := metav1.APIResource{
+		Name: kind.Resource, SingularName: kind.Singular, Namespaced: kind.Namespaced, Kind: kind.Name, Verbs: verbs(kind),
+		ShortNames: kind.ShortNames, Categories: kind.Categories,
+	}
+	if kind.Answer == nil {
+		main.StorageVersionHash = storageVersionHash(kind.Hub.WithKind(kind.Name))
+	}
+	out := []metav1.APIResource{main}
+	for i := range kind.Subresources {
+		sub := &kind.Subresources[i]
+		r := metav1.APIResource{Name: kind.Resource + "/" + sub.Name, Namespaced: kind.Namespaced, Verbs: sub.Verbs}
+		body := bodyOf(kind, sub, gv)
+		r.Kind = body.Kind
+		if body.GroupVersion() != gv {
+			r.Group, r.Version = body.Group, body.Version
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func verbs(kind *kinds.Kind) []string {
+	if kind.Verbs == nil {
+		return kinds.AllVerbs()
+	}
+	return kind.Verbs
+}
+
+// connections are the subresources whose request is made of options in the query; their kind is named after these.
+var connections = map[string]string{
+	"attach": "AttachOptions", "exec": "ExecOptions", "portforward": "PortForwardOptions", "proxy": "ProxyOptions",
+}
+
+// bodyOf is the kind that a subresource takes and gives in a version of its parent.
+func bodyOf(kind *kinds.Kind, sub *kinds.Subresource, gv schema.GroupVersion) schema.GroupVersionKind {
+	if !sub.Body.Empty() {
+		return sub.Body
+	}
+	if options, ok := connections[sub.Name]; ok {
+		return gv.WithKind(kind.Name + options)
+	}
+	return gv.WithKind(kind.Name)
+}
+
+// storageVersionHash lets clients see that two resources are stored as one. The value is upstream's: eight bytes of a
+// SHA-256.
+func storageVersionHash(stored schema.GroupVersionKind) string {
+	sum := sha256.Sum256([]byte(stored.Group + "/" + stored.Version + "/" + stored.Kind))
+	return base64.StdEncoding.EncodeToString(sum[:8])
+}
