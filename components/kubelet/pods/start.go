@@ -170,16 +170,6 @@ func (w *worker) start(ctx context.Context, pod *v1.Pod, sandbox *runtime.Sandbo
 
 // tryStart does the steps; the reason it returns with an error is the one a status reports.
 func (w *worker) tryStart(ctx context.Context, pod *v1.Pod, c *v1.Container, sandbox *runtime.Sandbox, attempt int) (string, error) {
-	image, err := w.m.Images.Ensure(ctx, pod, c, func(eventType, reason, format string, args ...any) {
-		w.m.recordContainer(pod, c, eventType, reason, fmt.Sprintf(format, args...))
-	})
-	if err != nil {
-		var failure *images.Error
-		if errors.As(err, &failure) {
-			return failure.Reason, err
-		}
-		return "ImageInspectError", err
-	}
 	w.mu.Lock()
 	paths, mounted := w.volumes, w.volumes != nil && !w.unmounted
 	w.mu.Unlock()
@@ -190,6 +180,16 @@ func (w *worker) tryStart(ctx context.Context, pod *v1.Pod, c *v1.Container, san
 		w.mu.Lock()
 		paths = w.volumes
 		w.mu.Unlock()
+	}
+	image, err := w.m.Images.Ensure(ctx, pod, c, func(eventType, reason, format string, args ...any) {
+		w.m.recordContainer(pod, c, eventType, reason, fmt.Sprintf(format, args...))
+	})
+	if err != nil {
+		var failure *images.Error
+		if errors.As(err, &failure) {
+			return failure.Reason, err
+		}
+		return "ImageInspectError", err
 	}
 	s, err := w.m.Builder.Container(ctx, &spec.Request{
 		Pod: pod, Container: c, Sandbox: sandbox, Attempt: attempt, Image: image, Volumes: paths,

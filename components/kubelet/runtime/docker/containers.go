@@ -3,7 +3,6 @@ package docker
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"net/netip"
 	"strconv"
@@ -25,13 +24,6 @@ const sandboxOOMScore = -998
 
 // CreateSandbox implements runtime.Runtime.
 func (e *Engine) CreateSandbox(ctx context.Context, spec *runtime.SandboxSpec) (runtime.Sandbox, error) {
-	labels := podLabels(spec.Pod, e.options.Node, e.options.Labels)
-	maps.Copy(labels, spec.Labels)
-	labels[labelType] = typeSandbox
-	labels[labelContainer] = "POD"
-	labels[labelAttempt] = strconv.Itoa(spec.Attempt)
-
-	config := &container.Config{Image: spec.Image, Labels: labels, Hostname: spec.Hostname, Domainname: spec.Domainname}
 	host := &container.HostConfig{
 		IpcMode:     "shareable",
 		NetworkMode: container.NetworkMode(e.options.Network),
@@ -43,9 +35,6 @@ func (e *Engine) CreateSandbox(ctx context.Context, spec *runtime.SandboxSpec) (
 	}
 	if spec.HostNetwork {
 		host.NetworkMode, host.UTSMode = "host", "host"
-		config.Hostname, config.Domainname = "", "" // the machine's
-	} else if err := publish(config, host, spec.Ports); err != nil {
-		return runtime.Sandbox{}, err
 	}
 	if spec.HostPID {
 		host.PidMode = "host"
@@ -53,11 +42,8 @@ func (e *Engine) CreateSandbox(ctx context.Context, spec *runtime.SandboxSpec) (
 	if spec.HostIPC {
 		host.IpcMode = "host"
 	}
-	id, err := e.create(ctx, containerName(e.options.Node, spec.Pod, "POD", spec.Attempt), config, host)
+	id, err := e.newSandbox(ctx, host, spec)
 	if err != nil {
-		return runtime.Sandbox{}, err
-	}
-	if err := e.startSandbox(ctx, id, host, config, spec); err != nil {
 		return runtime.Sandbox{}, err
 	}
 	inspected, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
@@ -71,21 +57,50 @@ func (e *Engine) CreateSandbox(ctx context.Context, spec *runtime.SandboxSpec) (
 	return sandbox, nil
 }
 
-// startSandbox starts the sandbox; where the machine forbids to protect it from the OOM killer it goes without.
-func (e *Engine) startSandbox(ctx context.Context, id string, host *container.HostConfig, config *container.Config, spec *runtime.SandboxSpec) error {
+// newSandbox makes and starts a sandbox.
+func (e *Engine) newSandbox(ctx context.Context, host *container.HostConfig, spec *runtime.SandboxSpec) (string, error) {
+	labels := podLabels(spec.Pod, e.options.Node, e.options.Labels)
+	for key, value := range spec.Labels {
+		if _, ours := labels[key]; !ours {
+			labels[key] = value
+		}
+	}
+	labels[labelType] = typeSandbox
+	labels[labelContainer] = "POD"
+	labels[labelAttempt] = strconv.Itoa(spec.Attempt)
+	config := &container.Config{Image: spec.Image, Labels: labels}
+	if !spec.HostNetwork { // else the names and ports are the machine's
+		config.Hostname, config.Domainname = spec.Hostname, spec.Domainname
+		if err := publish(config, host, spec.Ports); err != nil {
+			return "", err
+		}
+	}
+	id, err := e.create(ctx, containerName(e.options.Node, spec.Pod, "POD", spec.Attempt), config, host)
+	if err != nil {
+		return "", err
+	}
+	return e.startSandbox(ctx, id, host, spec)
+}
+
+// startSandbox starts the sandbox. Where the machine forbids to protect a process from the OOM killer the engine
+// fails without telling that reason, so it is tried once more without, and the lesson kept if that helps.
+func (e *Engine) startSandbox(ctx context.Context, id string, host *container.HostConfig, spec *runtime.SandboxSpec) (string, error) {
 	_, err := e.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
 	if err == nil {
-		return nil
+		return id, nil
 	}
-	remove := context.WithoutCancel(ctx)
-	if removeErr := e.Remove(remove, id); removeErr != nil {
-		return fmt.Errorf("%w (and remove it: %v)", err, removeErr)
+	if removeErr := e.Remove(context.WithoutCancel(ctx), id); removeErr != nil {
+		return "", fmt.Errorf("%w (and remove it: %v)", err, removeErr)
 	}
-	if host.OomScoreAdj < 0 && strings.Contains(err.Error(), "oom_score_adj") {
+	if host.OomScoreAdj >= 0 {
+		return "", err
+	}
+	again := *host
+	again.OomScoreAdj, again.PortBindings = 0, nil
+	if id, err = e.newSandbox(ctx, &again, spec); err == nil {
 		e.noNegativeOOM.Store(true)
-		_, err = e.CreateSandbox(ctx, spec)
 	}
-	return err
+	return id, err
 }
 
 func (e *Engine) oomScore(score int) int {
@@ -253,10 +268,6 @@ func (e *Engine) mounts(wanted []runtime.Mount) []mount.Mount {
 // Start implements runtime.Runtime.
 func (e *Engine) Start(ctx context.Context, id string) error {
 	_, err := e.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
-	if err != nil && strings.Contains(err.Error(), "oom_score_adj") {
-		// The next attempt, which the kubelet makes after a back-off, goes without.
-		e.noNegativeOOM.Store(true)
-	}
 	return mark(err)
 }
 
