@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
@@ -108,6 +109,16 @@ func enabled(enable, disable []string) (map[string]bool, error) {
 		}
 	}
 	return on, nil
+}
+
+// Run lets plug-ins follow what they depend on, until ctx ends.
+func (c *Chain) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, r := range c.runners {
+		group.Go(func() error { return r.Run(ctx) })
+	}
+	group.Go(func() error { <-ctx.Done(); return nil })
+	return group.Wait()
 }
 
 // Plugins returns the names of what is on, in order.
