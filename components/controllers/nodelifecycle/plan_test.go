@@ -102,6 +102,7 @@ func TestEvictionTaints(t *testing.T) {
 		add, remove string
 	}{
 		{v1.ConditionTrue, nil, "", "[]"},
+		{"", []v1.Taint{notReady}, "", "[]"},
 		{v1.ConditionTrue, []v1.Taint{notReady, unreachable}, "", "[node.kubernetes.io/not-ready node.kubernetes.io/unreachable]"},
 		{v1.ConditionFalse, nil, v1.TaintNodeNotReady, "[]"},
 		{v1.ConditionUnknown, []v1.Taint{notReady}, v1.TaintNodeUnreachable, "[node.kubernetes.io/not-ready]"},
@@ -146,6 +147,7 @@ func TestSurvey(t *testing.T) {
 		"the whole cluster":     {in("a", 0, 2), full, true},
 		"one of two zones":      {append(in("a", 0, 2), in("b", 2, 0)...), full, false},
 		"both of two zones":     {append(in("a", 0, 2), in("b", 0, 1)...), full, true},
+		"one has not reported":  {append(in("a", 0, 1), node("new", "")), full, true},
 		"the only node is lost": {in("a", 0, 1), full, true},
 	} {
 		zones, blind := survey(tc.nodes, 0.55)

@@ -51,8 +51,12 @@ func schedulingTaints(node *v1.Node) (add, remove []v1.Taint) {
 	return add, remove
 }
 
-// evictionTaints returns which NoExecute taint the node should get, and which it should lose.
+// evictionTaints returns which NoExecute taint the node should get, and which it should lose. A node without
+// conditions has not been judged yet.
 func evictionTaints(node *v1.Node) (add *v1.Taint, remove []v1.Taint) {
+	if nodes.Condition(node, v1.NodeReady) == nil {
+		return nil, nil
+	}
 	wanted := map[v1.ConditionStatus]*v1.Taint{v1.ConditionFalse: &notReady, v1.ConditionUnknown: &unreachable}[nodes.Ready(node)]
 	for _, taint := range []v1.Taint{notReady, unreachable} {
 		has := nodes.HasTaint(node, taint)

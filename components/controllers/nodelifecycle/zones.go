@@ -43,6 +43,9 @@ func survey(all []*v1.Node, threshold float64) (zones map[string]zone, blind boo
 	lost := map[string]int{}
 	zones = map[string]zone{}
 	for _, node := range all {
+		if nodes.Condition(node, v1.NodeReady) == nil {
+			continue
+		}
 		name := zoneOf(node)
 		z := zones[name]
 		z.size++
