@@ -27,16 +27,18 @@ func (n nominations) set(p *snapshot.Pod, node string) {
 	n.byNode[node] = append(n.byNode[node], p)
 }
 
-func (n nominations) remove(id types.UID) {
+// remove returns whether the pod was nominated.
+func (n nominations) remove(id types.UID) bool {
 	node, ok := n.of[id]
 	if !ok {
-		return
+		return false
 	}
 	delete(n.of, id)
 	n.byNode[node] = slices.DeleteFunc(n.byNode[node], func(p *snapshot.Pod) bool { return p.UID() == id })
 	if len(n.byNode[node]) == 0 {
 		delete(n.byNode, node)
 	}
+	return true
 }
 
 // follow takes over what the API server says of a waiting pod. What this scheduler decided and has not yet read back

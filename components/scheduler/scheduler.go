@@ -18,6 +18,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 
 	"quintet.dev/quintet/components/scheduler/cycle"
@@ -87,37 +88,38 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	}
 	stop := s.record(ctx)
 	defer stop()
-	informers, err := s.watch(ctx)
-	if err != nil {
+	group.Go(func() error {
+		err := s.work(ctx)
+		if err == nil && ctx.Err() == nil {
+			err = errStopped
+		}
+		return err
+	})
+	if err := group.Wait(); !errors.Is(err, errStopped) && !errors.Is(err, context.Canceled) {
 		return err
 	}
-	defer informers.Shutdown()
-	finished, finish := context.WithCancel(ctx)
-	defer finish()
-	informers.Start(finished.Done())
-	group.Go(func() error {
-		defer finish()
-		for kind, ok := range informers.WaitForCacheSync(ctx.Done()) {
-			if !ok && ctx.Err() == nil {
-				return fmt.Errorf("no list of %v could be read", kind)
-			}
-		}
-		s.synced.Store(true)
-		return errors.Join(leader.Run(ctx, s.config.Leader, s.client, s.config.Identity, s.lead), ended(ctx))
-	})
-	err = group.Wait()
-	if errors.Is(err, context.Canceled) {
-		return nil
-	}
-	return err
+	return nil
 }
 
-// ended makes the rest of the group end with the work.
-func ended(ctx context.Context) error {
-	if ctx.Err() != nil {
+// errStopped makes the health server end with the work.
+var errStopped = errors.New("stopped")
+
+// work watches, and schedules while it leads.
+func (s *Scheduler) work(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	feeds, err := s.watch(ctx)
+	if err != nil {
+		cancel()
+		return err
+	}
+	defer feeds.Shutdown()
+	defer cancel()
+	feeds.StartWithContext(ctx)
+	if !cache.WaitFor(ctx, "", feeds.synced...) {
 		return nil
 	}
-	return context.Canceled
+	s.synced.Store(true)
+	return leader.Run(ctx, s.config.Leader, s.client, s.config.Identity, s.lead)
 }
 
 // lead schedules until ctx ends.

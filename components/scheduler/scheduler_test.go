@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/ptr"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -219,4 +221,51 @@ func TestBindingFailsOnce(t *testing.T) {
 	c.createPod(newPod("p", "1"))
 	<-failed
 	c.bound("p", "a")
+}
+
+func TestPreempts(t *testing.T) {
+	low := newPod("low", "1")
+	low.Spec.NodeName = "a"
+	c := start(t, Config{}, newNode("a", "1"), low)
+	high := newPod("high", "1")
+	high.Spec.Priority = ptr.To[int32](10)
+	c.createPod(high)
+	c.bound("high", "a")
+	if _, err := c.client.CoreV1().Pods("default").Get(t.Context(), "low", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the victim is still there: %v", err)
+	}
+	c.event("low", "Preempted", "Preempted by pod pod-high on node a")
+	c.event("high", "Scheduled", "Successfully assigned default/high to a")
+	c.event("high", "FailedScheduling", "0/1 nodes are available: 1 Insufficient cpu.")
+}
+
+// event waits until one about a pod is recorded.
+func (c *cluster) event(pod, reason, note string) {
+	c.Helper()
+	var seen []string
+	err := wait.PollUntilContextTimeout(c.Context(), time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		list, err := c.client.EventsV1().Events("default").List(c.Context(), metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		seen = nil
+		for _, e := range list.Items {
+			seen = append(seen, e.Regarding.Name+" "+e.Reason+" "+e.Note)
+			if e.Regarding.Name == pod && e.Reason == reason && e.Note == note {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	if err != nil {
+		c.Fatalf("no event %s %s %q among %q", pod, reason, note, seen)
+	}
+}
+
+func TestMessageOfRefusal(t *testing.T) {
+	tainted := newNode("b", "8")
+	tainted.Spec.Taints = []v1.Taint{{Key: "k", Effect: v1.TaintEffectNoExecute}}
+	c := start(t, Config{}, newNode("a", "1"), tainted, newPod("p", "2"))
+	c.refused("p", "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) had untolerated taint(s). no new claims to deallocate, "+
+		"preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling.")
 }

@@ -2,7 +2,7 @@ package scheduler
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"maps"
 
 	v1 "k8s.io/api/core/v1"
@@ -15,19 +15,35 @@ import (
 	"quintet.dev/quintet/components/scheduler/snapshot"
 )
 
+// feeds are the informers and whether all that they read at first has been taken in.
+type feeds struct {
+	informers.SharedInformerFactory
+	synced []cache.DoneChecker
+	err    error
+}
+
 // watch prepares the informers that feed the snapshot and the queue.
-func (s *Scheduler) watch(ctx context.Context) (informers.SharedInformerFactory, error) {
-	factory := informers.NewSharedInformerFactoryWithOptions(s.client, 0, informers.WithTransform(trim))
-	pods := factory.InformerFor(&v1.Pod{}, s.podInformer)
-	_, err1 := pods.AddEventHandler(handler(s.addPod, s.updatePod, s.deletePod))
-	_, err2 := factory.Core().V1().Nodes().Informer().AddEventHandler(handler(s.addNode, s.updateNode, s.deleteNode))
-	_, err3 := factory.Core().V1().Namespaces().Informer().AddEventHandler(handler(s.addNamespace, s.updateNamespace, s.deleteNamespace))
-	for _, err := range []error{err1, err2, err3} {
-		if err != nil {
-			return nil, fmt.Errorf("watch: %w", err)
-		}
+func (s *Scheduler) watch(ctx context.Context) (*feeds, error) {
+	f := &feeds{SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(s.client, 0, informers.WithTransform(trim))}
+	feed(f, f.InformerFor(&v1.Pod{}, s.podInformer), s.addPod, s.updatePod, s.deletePod)
+	feed(f, f.Core().V1().Nodes().Informer(), s.addNode, s.updateNode, s.deleteNode)
+	feed(f, f.Core().V1().Namespaces().Informer(), s.addNamespace, s.updateNamespace, s.deleteNamespace)
+	served, err := s.served(ctx, "v1", "apps/v1", "policy/v1")
+	if err != nil {
+		return nil, err
 	}
-	return factory, nil
+	s.watchWorkloads(f, served)
+	return f, f.err
+}
+
+// feed adds typed functions as an informer's event handler.
+func feed[T any](f *feeds, informer cache.SharedIndexInformer, add func(T), update func(old, now T), remove func(T)) {
+	registration, err := informer.AddEventHandler(handler(add, update, remove))
+	if err != nil {
+		f.err = errors.Join(f.err, err)
+		return
+	}
+	f.synced = append(f.synced, registration.HasSyncedChecker())
 }
 
 // handler turns typed functions into an event handler.
@@ -132,8 +148,8 @@ func (s *Scheduler) deletePod(obj *v1.Pod) {
 // gone forgets a pod, wherever it is; the caller holds mu.
 func (s *Scheduler) gone(obj *v1.Pod) {
 	s.queue.Delete(obj.UID)
-	s.nominations.remove(obj.UID)
-	if s.snapshot.RemovePod(obj.UID) {
+	nominated := s.nominations.remove(obj.UID)
+	if s.snapshot.RemovePod(obj.UID) || nominated {
 		s.queue.Move(queue.Event{Kind: queue.PodRemoved, OldPod: snapshot.NewPod(obj)})
 	}
 }

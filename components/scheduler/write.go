@@ -79,6 +79,9 @@ func (s *Scheduler) refuse(ctx context.Context, item *queue.Item, pod *snapshot.
 	message := d.Message()
 	klog.FromContext(ctx).V(2).Info("Pod can't be scheduled", "pod", klog.KObj(pod.Obj), "reason", message)
 	s.tell(ctx, pod, v1.PodReasonUnschedulable, message, nominate(d))
+	if d.Room != nil && d.Room.Node != "" {
+		s.preempt(ctx, pod, d.Room)
+	}
 	s.queue.Requeue(item, d.Plugins())
 }
 

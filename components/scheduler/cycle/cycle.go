@@ -58,13 +58,13 @@ func (f *Profile) Schedule(s *snapshot.Snapshot, r Request) *Decision {
 	}
 	if refusal, plugin := a.prepare(f.Filters); refusal != nil {
 		d.RefusedAll = &Refused{Plugin: plugin, Refusal: *refusal}
-		f.makeRoom(a, d)
+		f.makeRoom(a, d, r.Nominated)
 		return d
 	}
 	d.Narrowed = a.narrowedBy
 	f.filter(a, d, r)
 	if len(f.feasible) == 0 {
-		f.makeRoom(a, d)
+		f.makeRoom(a, d, r.Nominated)
 		return d
 	}
 	f.pick(a, d, r)
@@ -198,9 +198,14 @@ func (f *Profile) score(a *Attempt, d *Decision, explain bool) {
 	}
 }
 
-func (f *Profile) makeRoom(a *Attempt, d *Decision) {
+// makeRoom asks one plug-in after the other until one makes room; else it collects what they say.
+func (f *Profile) makeRoom(a *Attempt, d *Decision, nominated string) {
 	for _, plugin := range f.PostFilters {
-		room := plugin.PostFilter(a, d.Refused)
+		room := plugin.PostFilter(a, d.Refused, nominated)
+		if d.Room != nil && room.Node == "" {
+			room.Message = d.Room.Message + ", " + room.Message
+			room.KeepNomination = room.KeepNomination || d.Room.KeepNomination
+		}
 		d.Room = &room
 		if room.Node != "" {
 			return

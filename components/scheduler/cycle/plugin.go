@@ -52,7 +52,8 @@ type Weighted struct {
 // PostFilter is a plug-in that may make room when no node can take a pod.
 type PostFilter interface {
 	Name() string
-	PostFilter(a *Attempt, refused []Refused) Room
+	// PostFilter is given the nodes' refusals, and the node, if any, on which room was made for the pod before.
+	PostFilter(a *Attempt, refused []Refused, nominated string) Room
 }
 
 // Room is how a pod could get a node: by taking Victims away from Node. Without it, Message says why not.

@@ -4,14 +4,16 @@ package plugins
 import (
 	"fmt"
 
-	configv1 "k8s.io/kube-scheduler/config/v1"
-
+	"quintet.dev/quintet/components/scheduler/plugins/defaultpreemption"
+	"quintet.dev/quintet/components/scheduler/plugins/dynamicresources"
 	"quintet.dev/quintet/components/scheduler/plugins/imagelocality"
+	"quintet.dev/quintet/components/scheduler/plugins/interpodaffinity"
 	"quintet.dev/quintet/components/scheduler/plugins/nodeaffinity"
 	"quintet.dev/quintet/components/scheduler/plugins/nodename"
 	"quintet.dev/quintet/components/scheduler/plugins/nodeports"
 	"quintet.dev/quintet/components/scheduler/plugins/noderesources"
 	"quintet.dev/quintet/components/scheduler/plugins/nodeunschedulable"
+	"quintet.dev/quintet/components/scheduler/plugins/podtopologyspread"
 	"quintet.dev/quintet/components/scheduler/plugins/schedulinggates"
 	"quintet.dev/quintet/components/scheduler/plugins/tainttoleration"
 	"quintet.dev/quintet/components/scheduler/queue"
@@ -43,6 +45,10 @@ func Default() []Entry {
 		{nodeaffinity.Name, 2, newNodeAffinity},
 		{nodeports.Name, 0, plain(nodeports.Plugin{})},
 		{noderesources.FitName, 1, newFit},
+		{dynamicresources.Name, 0, plain(dynamicresources.Plugin{})},
+		{podtopologyspread.Name, 2, newSpread},
+		{interpodaffinity.Name, 2, newInterPodAffinity},
+		{defaultpreemption.Name, 0, newPreemption},
 		{noderesources.BalancedName, 1, newBalanced},
 		{imagelocality.Name, 1, plain(imagelocality.Plugin{})},
 	}
@@ -55,11 +61,4 @@ func plain(p Plugin) func(any) (Plugin, error) {
 		}
 		return p, nil
 	}
-}
-
-func newNodeAffinity(args any) (Plugin, error) {
-	if args == nil {
-		return nodeaffinity.New(nil)
-	}
-	return nodeaffinity.New(args.(*configv1.NodeAffinityArgs).AddedAffinity)
 }

@@ -36,6 +36,13 @@ func (t *Term) Matches(namespace string, set labels.Set, namespaces NamespaceLab
 	return t.selects(namespace, namespaces) && t.selector.Matches(set)
 }
 
+// MayMatch is Matches where namespaces are not at hand: a namespace selector is taken to match.
+func (t *Term) MayMatch(namespace string, set labels.Set) bool {
+	return t.selector.Matches(set) && (t.namespaceSelector != labels.Nothing() || t.selects(namespace, none))
+}
+
+func none(string) labels.Set { return nil }
+
 func (t *Term) selects(namespace string, namespaces NamespaceLabels) bool {
 	for _, n := range t.namespaces {
 		if n == namespace {

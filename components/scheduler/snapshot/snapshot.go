@@ -11,14 +11,17 @@ type Snapshot struct {
 	nodes      map[string]*Node
 	pods       map[types.UID]place
 	classes    map[string]*Class
-	terms      map[*Class]struct{} // classes with inter-pod terms
-	images     map[string]int      // on how many nodes each image is
+	spaces     map[string]map[*Class]struct{} // classes by namespace
+	terms      map[*Class]struct{}            // classes with inter-pod terms
+	images     map[string]int                 // on how many nodes each image is
 	namespaces map[string]labels.Set
 
 	order   []*Node
 	stale   bool // order needs to be made anew
 	columns map[string]*Column
 	shape   uint64
+
+	workloads
 }
 
 type place struct {
@@ -45,10 +48,12 @@ func New() *Snapshot {
 		nodes:      map[string]*Node{},
 		pods:       map[types.UID]place{},
 		classes:    map[string]*Class{},
+		spaces:     map[string]map[*Class]struct{}{},
 		terms:      map[*Class]struct{}{},
 		images:     map[string]int{},
 		namespaces: map[string]labels.Set{},
 		columns:    map[string]*Column{},
+		workloads:  newWorkloads(),
 	}
 }
 
@@ -117,6 +122,10 @@ func (s *Snapshot) RemovePod(uid types.UID) bool {
 	if len(at.class.On) == 0 {
 		delete(s.classes, at.class.key)
 		delete(s.terms, at.class)
+		delete(s.spaces[at.class.Namespace], at.class)
+		if len(s.spaces[at.class.Namespace]) == 0 {
+			delete(s.spaces, at.class.Namespace)
+		}
 	}
 	s.dropIfEmpty(at.node)
 	return true
@@ -159,6 +168,13 @@ func (s *Snapshot) Classes(visit func(*Class)) {
 	}
 }
 
+// ClassesIn calls visit for every class of pods on nodes in a namespace.
+func (s *Snapshot) ClassesIn(namespace string, visit func(*Class)) {
+	for class := range s.spaces[namespace] {
+		visit(class)
+	}
+}
+
 // ClassesWithTerms calls visit for every class whose pods have inter-pod terms.
 func (s *Snapshot) ClassesWithTerms(visit func(*Class)) {
 	for class := range s.terms {
@@ -180,6 +196,10 @@ func (s *Snapshot) put(p *Pod, node string, assumed bool) {
 			Affinity: &p.Affinity, On: map[*Node]int{}, key: key,
 		}
 		s.classes[key] = class
+		if s.spaces[class.Namespace] == nil {
+			s.spaces[class.Namespace] = map[*Class]struct{}{}
+		}
+		s.spaces[class.Namespace][class] = struct{}{}
 		if !p.Affinity.Empty() {
 			s.terms[class] = struct{}{}
 		}

@@ -160,12 +160,10 @@ func (b *Balanced) Score(p *snapshot.Pod, _ *snapshot.Snapshot, nodes []*snapsho
 	return true
 }
 
-// balance is in the upper half when the pod does not make the node less even.
+// balance is 75 when the pod changes nothing, up to 100 when it makes the node more even, down to 50 when less.
 func balance(with, without []float64) int64 {
-	after := (1 - deviation(with)) * cycle.MaxScore
-	before := (1 - deviation(without)) * cycle.MaxScore
-	const half = cycle.MaxScore / 2
-	return int64(half + (after-before)/2)
+	const unchanged = cycle.MaxScore * 3 / 4
+	return int64(unchanged + (deviation(without)-deviation(with))*cycle.MaxScore/2)
 }
 
 func deviation(shares []float64) float64 {
