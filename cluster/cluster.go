@@ -115,7 +115,7 @@ func (s *start) prepare(ctx context.Context) error {
 
 func newBackend(ctx context.Context, config *config) (backend.Backend, error) {
 	if config.inProcess {
-		return inprocess.New(inprocess.Config{Cluster: config.name})
+		return inprocess.New(inprocess.Config{Cluster: config.name, Programs: programs(newMemoryStore())}), nil
 	}
 	belongsTo := containers.OwnerUser
 	if !config.detached {

@@ -94,8 +94,6 @@ func (ids *identities) apiserverFiles(l *layout, member string) *files {
 	f.pair("pki/apiserver-kubelet-client", pair, err)
 	pair, err = ids.etcd.Client("kube-apiserver-etcd-client")
 	f.pair("pki/apiserver-etcd-client", pair, err)
-	pair, err = ids.frontProxy.Client("front-proxy-client")
-	f.pair("pki/front-proxy-client", pair, err)
 	f.kubeconfig(adminConf, l, "https://"+l.site.Endpoint(member, apiserverPort), "kubernetes-admin", "system:masters")
 	return f
 }
@@ -103,7 +101,6 @@ func (ids *identities) apiserverFiles(l *layout, member string) *files {
 func (ids *identities) controllerFiles(l *layout) *files {
 	f := newFiles()
 	f.pair("pki/ca", ids.cluster.Pair, nil) // with its key: the controller manager signs
-	f.add("pki/sa.key", ids.serviceAccounts.Key, nil)
 	f.kubeconfig("controller-manager.conf", l, l.apiURL(), "system:kube-controller-manager")
 	return f
 }
@@ -124,7 +121,11 @@ func (ids *identities) nodeFiles(l *layout, member string) *files {
 	return f
 }
 
-// url of a member's usual port inside the cluster.
+// url of a member of etcd inside the cluster; inside one process there is nobody to hide from.
 func (l *layout) url(member string, usual int) string {
-	return "https://" + net.JoinHostPort(l.site.Host(member), strconv.Itoa(l.site.Port(member, usual)))
+	scheme := "https://"
+	if l.config.inProcess {
+		scheme = "http://"
+	}
+	return scheme + net.JoinHostPort(l.site.Host(member), strconv.Itoa(l.site.Port(member, usual)))
 }

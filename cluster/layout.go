@@ -68,11 +68,14 @@ func (c *config) names(component Component) []string {
 
 // placements tells the back end what will be there.
 func (c *config) placements() []backend.Placement {
-	published := map[Component]int{APIServer: apiserverPort, Etcd: etcdClientPort}
+	ports := map[Component]int{APIServer: apiserverPort, Etcd: etcdClientPort}
+	if c.inProcess {
+		ports[Node] = kubeletPort // the API server must find many on one address
+	}
 	var placements []backend.Placement
 	for _, component := range Components() {
 		for _, name := range c.names(component) {
-			placements = append(placements, backend.Placement{Name: name, Port: published[component]})
+			placements = append(placements, backend.Placement{Name: name, Port: ports[component]})
 		}
 	}
 	return placements
@@ -101,6 +104,12 @@ func (l *layout) members() ([]backend.Member, error) {
 }
 
 func (l *layout) etcd(name string) (backend.Member, *files) {
+	if l.config.inProcess {
+		return backend.Member{Program: "etcd", Port: etcdClientPort, Args: []string{
+			"--data-dir=" + path.Join(l.site.Dir(name), "data"), "--listen-client-urls=" + l.url(name, etcdClientPort),
+			"--unsafe-no-fsync=true",
+		}}, newFiles()
+	}
 	file := l.files(name)
 	var initial []string
 	for _, peer := range l.config.names(Etcd) {
@@ -128,7 +137,7 @@ func (l *layout) etcd(name string) (backend.Member, *files) {
 func (l *layout) apiserver(name string) (backend.Member, *files) {
 	file := l.files(name)
 	args := []string{
-		"--bind-address=0.0.0.0", "--secure-port=" + l.port(name, apiserverPort), "--advertise-address=" + l.site.IP(name),
+		"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, apiserverPort), "--advertise-address=" + l.site.IP(name),
 		"--tls-cert-file=" + file("pki/apiserver.crt"), "--tls-private-key-file=" + file("pki/apiserver.key"),
 		"--client-ca-file=" + file("pki/ca.crt"),
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
@@ -142,7 +151,6 @@ func (l *layout) apiserver(name string) (backend.Member, *files) {
 		"--requestheader-client-ca-file=" + file("pki/front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
-		"--proxy-client-cert-file=" + file("pki/front-proxy-client.crt"), "--proxy-client-key-file=" + file("pki/front-proxy-client.key"),
 	}
 	return backend.Member{
 		Program: "kube-apiserver",
@@ -162,6 +170,9 @@ func (l *layout) storage(file func(string) string) []string {
 	for _, member := range members {
 		servers = append(servers, l.url(member, etcdClientPort))
 	}
+	if l.config.inProcess {
+		return []string{"--etcd-servers=" + strings.Join(servers, ",")}
+	}
 	return []string{
 		"--etcd-servers=" + strings.Join(servers, ","), "--etcd-cafile=" + file("pki/etcd/ca.crt"),
 		"--etcd-certfile=" + file("pki/apiserver-etcd-client.crt"), "--etcd-keyfile=" + file("pki/apiserver-etcd-client.key"),
@@ -174,12 +185,13 @@ func (l *layout) controllerManager(name string) (backend.Member, *files) {
 		Program: "kube-controller-manager",
 		Args: []string{
 			"--kubeconfig=" + file("controller-manager.conf"),
-			"--bind-address=0.0.0.0", "--secure-port=" + l.port(name, managerPort),
+			"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, managerPort),
 			"--leader-elect=false", // there is one; waiting for the lease of its killed self would take 15 s
 			"--allocate-node-cidrs=true", "--cluster-cidr=" + podCIDR, "--node-cidr-mask-size=24",
-			"--root-ca-file=" + file("pki/ca.crt"), "--service-account-private-key-file=" + file("pki/sa.key"),
+			"--root-ca-file=" + file("pki/ca.crt"),
 			"--cluster-signing-cert-file=" + file("pki/ca.crt"), "--cluster-signing-key-file=" + file("pki/ca.key"),
 			"--use-service-account-credentials=true",
+			"--kube-api-qps=1000", "--kube-api-burst=2000",
 		},
 	}, l.ids.controllerFiles(l)
 }
@@ -189,8 +201,8 @@ func (l *layout) scheduler(name string) (backend.Member, *files) {
 	return backend.Member{
 		Program: "kube-scheduler",
 		Args: []string{
-			"--kubeconfig=" + file("scheduler.conf"), "--leader-elect=false",
-			"--bind-address=0.0.0.0", "--secure-port=" + l.port(name, schedulerPort),
+			"--kubeconfig=" + file("scheduler.conf"), "--leader-elect=false", "--kube-api-qps=1000", "--kube-api-burst=2000",
+			"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, schedulerPort),
 		},
 	}, l.ids.schedulerFiles(l)
 }
@@ -206,7 +218,7 @@ func (l *layout) node(name string) (backend.Member, *files) {
 		"--tls-cert-file=" + file("pki/kubelet.crt"), "--tls-private-key-file=" + file("pki/kubelet.key"),
 	}
 	if l.config.inProcess {
-		args = append(args, "--runtime=hollow", "--root-dir="+path.Join(l.site.Dir(name), "kubelet"))
+		args = append(args, "--runtime=hollow", "--root-dir="+path.Join(l.site.Dir(name), "kubelet"), "--healthz-port=0")
 	} else {
 		args = append(args, "--runtime=docker", "--pod-infra-container-image=quintet/pause:dev", "--root-dir="+kubelets)
 	}
@@ -224,6 +236,14 @@ authentication:
 authorization: {mode: Webhook}
 cgroupDriver: cgroupfs
 `, l.port(name, kubeletPort), l.files(name)("pki/ca.crt"))
+}
+
+// bind is the address that members listen on.
+func (l *layout) bind() string {
+	if l.config.inProcess {
+		return "127.0.0.1"
+	}
+	return "0.0.0.0"
 }
 
 // apiHost is the name by which members reach the API servers.

@@ -1,11 +1,181 @@
+// Package inprocess runs the members of a cluster as goroutines of this process, without Docker.
 package inprocess
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"quintet.dev/quintet/cluster/internal/backend"
 )
 
-type Config struct{ Cluster string }
+// closeGrace is what each member gets to end when the cluster is removed.
+const closeGrace = 30 * time.Second
 
-func New(Config) (backend.Backend, error) { return nil, errors.New("not yet") }
+// Program runs a member until ctx ends. It returns only after everything that it started ended.
+type Program func(ctx context.Context, p Process) error
+
+// Process is what a program gets.
+type Process struct {
+	Args []string
+	// Listener is bound to the member's port, and nil for a member that has none. The program closes it.
+	Listener net.Listener
+	// Log is where the program's log lines go; klog's logger in ctx writes there.
+	Log io.Writer
+}
+
+// Config of a back end.
+type Config struct {
+	Cluster string
+	// Programs by name, as in backend.Member.
+	Programs map[string]Program
+}
+
+// InProcess is a backend.Backend.
+type InProcess struct {
+	config Config
+
+	mu        sync.Mutex
+	dir       string                  // of all members' files; made by Prepare
+	ports     map[string]int          // "member/usual" -> real
+	listeners map[string]net.Listener // reserved and not used yet
+	served    map[string]string       // member -> key of the port that its program listens on
+	instances map[string]*instance
+}
+
+// New makes a back end. It takes nothing before Prepare.
+func New(c Config) *InProcess {
+	return &InProcess{
+		config: c, ports: map[string]int{}, listeners: map[string]net.Listener{},
+		served: map[string]string{}, instances: map[string]*instance{},
+	}
+}
+
+// Prepare makes a directory for files and reserves the members' ports.
+func (b *InProcess) Prepare(_ context.Context, members []backend.Placement) (backend.Site, error) {
+	dir, err := os.MkdirTemp("", "quintet-"+b.config.Cluster+"-")
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.dir = dir
+	for _, m := range members {
+		if m.Port == 0 {
+			continue
+		}
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		key := portKey(m.Name, m.Port)
+		b.listeners[key], b.ports[key], b.served[m.Name] = listener, listener.Addr().(*net.TCPAddr).Port, key
+	}
+	return site{b}, nil
+}
+
+func portKey(member string, usual int) string { return member + "/" + strconv.Itoa(usual) }
+
+// Start runs a member.
+func (b *InProcess) Start(ctx context.Context, m backend.Member) (backend.Instance, error) {
+	program, ok := b.config.Programs[m.Program]
+	if !ok {
+		return nil, fmt.Errorf("start %s: no program %s in this process", m.Name, m.Program)
+	}
+	dir := site{b}.Dir(m.Name)
+	for name, content := range m.Files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			return nil, err
+		}
+	}
+	i := &instance{
+		name: m.Name, dir: dir, args: m.Args, program: program,
+		listen: func() (net.Listener, error) { return b.listen(m.Name) },
+	}
+	b.mu.Lock()
+	b.instances[m.Name] = i
+	b.mu.Unlock()
+	return i, i.Start(ctx)
+}
+
+// listen binds a member's port: at first the reservation itself, later, after an end of the member, anew.
+func (b *InProcess) listen(member string) (net.Listener, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key, ok := b.served[member]
+	if !ok {
+		return nil, nil
+	}
+	if listener, reserved := b.listeners[key]; reserved {
+		delete(b.listeners, key)
+		return listener, nil
+	}
+	return net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(b.ports[key])))
+}
+
+// Load has nothing to do: hollow nodes have every image.
+func (b *InProcess) Load(context.Context, string, []backend.Instance) error { return nil }
+
+// Close ends all members at once and removes their files.
+func (b *InProcess) Close(ctx context.Context) error {
+	b.mu.Lock()
+	instances := slices.Collect(maps.Values(b.instances))
+	listeners := slices.Collect(maps.Values(b.listeners))
+	dir := b.dir
+	b.instances, b.listeners = map[string]*instance{}, map[string]net.Listener{}
+	b.mu.Unlock()
+	var group errgroup.Group
+	for _, i := range instances {
+		group.Go(func() error { return i.Stop(ctx, closeGrace) })
+	}
+	errs := []error{group.Wait()}
+	for _, listener := range listeners {
+		errs = append(errs, listener.Close())
+	}
+	if dir != "" {
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	return errors.Join(errs...)
+}
+
+// Release has nothing to free: a cluster ends with its process.
+func (b *InProcess) Release() error { return nil }
+
+// site is a backend.Site: all members are on the loopback, told apart by ports.
+type site struct{ b *InProcess }
+
+func (s site) Dir(member string) string {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	return filepath.Join(s.b.dir, member)
+}
+
+func (site) Host(string) string               { return "127.0.0.1" }
+func (site) IP(string) string                 { return "127.0.0.1" }
+func (site) Balanced(string, []string) string { return "127.0.0.1" }
+
+// Port is 0 for a port that was not asked for in the Placement: programs then serve nothing.
+func (s site) Port(member string, usual int) int {
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	return s.b.ports[portKey(member, usual)]
+}
+
+func (s site) Endpoint(member string, usual int) string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port(member, usual)))
+}

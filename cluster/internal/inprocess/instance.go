@@ -1,0 +1,177 @@
+package inprocess
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"quintet.dev/quintet/cluster/internal/backend"
+)
+
+// instance is one member: a program that runs, or ended.
+type instance struct {
+	name, dir string
+	args      []string
+	program   Program
+	listen    func() (net.Listener, error)
+	log       logBuffer
+
+	mu     sync.Mutex
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the program returned
+	err    error         // of the last run; read after done
+}
+
+func (i *instance) Name() string { return i.name }
+
+// Start runs the program. Its life is not bound to ctx, which is that of the call.
+func (i *instance) Start(context.Context) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.running() {
+		return nil
+	}
+	listener, err := i.listen()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", i.name, err)
+	}
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&i.log)))
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
+	i.cancel, i.done, i.err = cancel, make(chan struct{}), nil
+	go i.run(ctx, Process{Args: i.args, Listener: listener, Log: &i.log}, i.done)
+	return nil
+}
+
+func (i *instance) run(ctx context.Context, p Process, done chan<- struct{}) {
+	err := i.program(ctx, p)
+	if err != nil && ctx.Err() == nil {
+		fmt.Fprintln(&i.log, err)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if ctx.Err() == nil {
+		i.err = err
+	}
+	i.cancel()
+	close(done)
+}
+
+// running must be called with mu held.
+func (i *instance) running() bool {
+	if i.done == nil {
+		return false
+	}
+	select {
+	case <-i.done:
+		return false
+	default:
+		return true
+	}
+}
+
+func (i *instance) Stop(ctx context.Context, grace time.Duration) error {
+	i.mu.Lock()
+	cancel, done := i.cancel, i.done
+	i.mu.Unlock()
+	if done == nil {
+		return nil
+	}
+	cancel()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("stop %s: %w", i.name, ctx.Err())
+	case <-time.After(grace):
+		return fmt.Errorf("stop %s: still running %s after it was asked to end", i.name, grace)
+	}
+}
+
+// Kill is Stop: a goroutine can't be ended from outside.
+func (i *instance) Kill(ctx context.Context) error { return i.Stop(ctx, closeGrace) }
+
+func (i *instance) Pause(context.Context) error   { return i.unsupported("pause") }
+func (i *instance) Unpause(context.Context) error { return i.unsupported("unpause") }
+
+func (i *instance) Exec(context.Context, []string, io.Reader) (backend.ExecResult, error) {
+	return backend.ExecResult{}, i.unsupported("exec")
+}
+
+func (i *instance) unsupported(verb string) error {
+	return fmt.Errorf("%s %s: %w: it runs inside this process; use a cluster of containers", verb, i.name, backend.ErrUnsupported)
+}
+
+func (i *instance) Logs(ctx context.Context, follow bool, to io.Writer) error {
+	i.mu.Lock()
+	done := i.done
+	i.mu.Unlock()
+	if !follow {
+		done = nil
+	}
+	return i.log.copy(ctx, to, done)
+}
+
+func (i *instance) ReadFile(_ context.Context, name string) ([]byte, error) {
+	return os.ReadFile(filepath.Join(i.dir, name))
+}
+
+func (i *instance) State(context.Context) (backend.State, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	state := backend.State{Running: i.running()}
+	if i.err != nil {
+		state.ExitCode, state.Error = 1, i.err.Error()
+	}
+	return state, nil
+}
+
+// logBuffer keeps a member's log in memory and lets readers follow it. The zero value is ready.
+type logBuffer struct {
+	mu    sync.Mutex
+	bytes bytes.Buffer
+	more  chan struct{} // closed by the next write; nil when nobody waits
+}
+
+func (l *logBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.more != nil {
+		close(l.more)
+		l.more = nil
+	}
+	return l.bytes.Write(p)
+}
+
+// copy writes the log to w; with until not nil, it goes on until that is closed or ctx ends.
+func (l *logBuffer) copy(ctx context.Context, w io.Writer, until <-chan struct{}) error {
+	offset := 0
+	for {
+		l.mu.Lock()
+		part := bytes.Clone(l.bytes.Bytes()[offset:])
+		if l.more == nil {
+			l.more = make(chan struct{})
+		}
+		more := l.more
+		l.mu.Unlock()
+		offset += len(part)
+		if _, err := w.Write(part); err != nil || until == nil {
+			return err
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return nil
+		case <-until:
+			until = nil // what was written last is still to be copied
+		}
+	}
+}
