@@ -80,6 +80,7 @@ func (o observed) pack(p *plan, addresses discovery.AddressType, wanted map[fami
 		}
 	}
 	slices.SortFunc(spare, byName)
+	spare = o.recycle(p, spare)
 	if created+len(kept) == 0 {
 		placeholder := o.newSlice(addresses, nil)
 		if len(spare) == 0 {
@@ -92,6 +93,23 @@ func (o observed) pack(p *plan, addresses discovery.AddressType, wanted map[fami
 		spare = spare[1:]
 	}
 	p.delete = append(p.delete, spare...)
+}
+
+// recycle fills slices that nobody needs instead of making new ones, and returns those left over: readers then see one
+// change instead of two.
+func (o observed) recycle(p *plan, spare []*discovery.EndpointSlice) []*discovery.EndpointSlice {
+	var create []*discovery.EndpointSlice
+	for _, wanted := range p.create {
+		at := slices.IndexFunc(spare, func(s *discovery.EndpointSlice) bool { return s.AddressType == wanted.AddressType })
+		if at < 0 {
+			create = append(create, wanted)
+			continue
+		}
+		p.update = append(p.update, o.mustRefresh(spare[at], wanted.Endpoints, wanted.Ports))
+		spare = slices.Delete(spare, at, at+1)
+	}
+	p.create = create
+	return spare
 }
 
 func byPorts(a, b family) int {
