@@ -95,18 +95,35 @@ func (c *Controller) remember(name string, node *v1.Node) {
 	}
 }
 
-func (c *Controller) since(node string) func(v1.Taint) time.Time {
+// since tells from when on a pod has had to bear a taint: both must have been there.
+func (c *Controller) since(pod *v1.Pod) func(v1.Taint) time.Time {
+	bound := boundAt(pod)
 	return func(taint v1.Taint) time.Time {
-		if taint.TimeAdded != nil {
-			return taint.TimeAdded.Time
+		added := c.addedAt(pod.Spec.NodeName, taint)
+		if added.Before(bound) {
+			return bound
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if at, ok := c.first[node][taint]; ok {
-			return at
-		}
-		return c.env.Clock.Now()
+		return added
 	}
+}
+
+func (c *Controller) addedAt(node string, taint v1.Taint) time.Time {
+	if taint.TimeAdded != nil {
+		return taint.TimeAdded.Time
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at, ok := c.first[node][taint]; ok {
+		return at
+	}
+	return c.env.Clock.Now()
+}
+
+func boundAt(pod *v1.Pod) time.Time {
+	if scheduled := pods.Condition(pod, v1.PodScheduled); scheduled != nil && scheduled.Status == v1.ConditionTrue {
+		return scheduled.LastTransitionTime.Time
+	}
+	return pod.CreationTimestamp.Time
 }
 
 func (c *Controller) reconcile(ctx context.Context, key string) error {
@@ -124,7 +141,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 		c.settle(key)
 		return ignoreGone(err)
 	}
-	at, leave := deadline(node.Spec.Taints, pod.Spec.Tolerations, c.since(node.Name))
+	at, leave := deadline(node.Spec.Taints, pod.Spec.Tolerations, c.since(pod))
 	if !leave {
 		if c.settle(key) {
 			c.env.Events.Eventf(pod, v1.EventTypeNormal, "TaintManagerEviction", "Cancelling deletion of Pod %s", key)

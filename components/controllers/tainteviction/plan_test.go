@@ -5,6 +5,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -35,5 +36,20 @@ func TestDeadline(t *testing.T) {
 		if leave != tc.leave || (leave && at.Sub(start) != tc.after) {
 			t.Errorf("%s: leave %v after %v; want %v after %v", name, leave, at.Sub(start), tc.leave, tc.after)
 		}
+	}
+}
+
+func TestLaterPodHasItsTime(t *testing.T) {
+	added := metav1.NewTime(time.Unix(1000, 0))
+	bound := metav1.NewTime(time.Unix(2000, 0))
+	taint := v1.Taint{Key: "a", Effect: v1.TaintEffectNoExecute, TimeAdded: &added}
+	c := &Controller{}
+	early := &v1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(time.Unix(500, 0))}}
+	late := &v1.Pod{Status: v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue, LastTransitionTime: bound}}}}
+	if at := c.since(early)(taint); !at.Equal(added.Time) {
+		t.Errorf("pod before the taint: %v", at)
+	}
+	if at := c.since(late)(taint); !at.Equal(bound.Time) {
+		t.Errorf("pod after the taint: %v", at)
 	}
 }
