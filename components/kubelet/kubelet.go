@@ -153,7 +153,7 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 	if builder.LogMaxSize, err = dockerSize(c.ContainerLogMaxSize); err != nil {
 		return nil, err
 	}
-	manager = &pods.Manager{
+	config := pods.Config{
 		Engine: engine, Builder: builder, Objects: p.objects, Status: p.writer, Recorder: recorder, Clock: k.clock,
 		Hooks: &hooks.Runner{Streams: engine, Clock: k.clock, Agent: "kube-probe/" + strings.TrimPrefix(node.Version, "v")},
 		Images: &images.Puller{
@@ -164,19 +164,21 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 		Node:   p.node.Current, HostIPs: hostIPs, RuntimeName: info.Name, Resync: c.SyncFrequency, Relist: relistPeriod,
 		NetworkReady: p.node.NetworkReady(),
 	}
-	p.pods = manager
-	p.writer.Written = manager.Written
 	if !virtual {
 		if err := os.MkdirAll(c.RootDir, 0o750); err != nil {
 			return nil, fmt.Errorf("--root-dir: %w", err)
 		}
-		manager.Volumes = &volumes.Manager{
+		config.Volumes = &volumes.Manager{
 			Root: c.RootDir, Objects: p.objects, Tokens: volumes.NewTokens(client, k.clock), Clock: k.clock, Allocatable: p.node.Allocatable,
 		}
 		p.services = newServices(client)
 		builder.Services = p.services.list
-		k.cgroups(ctx, info, manager)
+		config.Cgroups = k.cgroups(ctx, info)
+		builder.Cgroups = config.Cgroups
 	}
+	manager = pods.New(config)
+	p.pods = manager
+	p.writer.Written = manager.Written
 	return p, nil
 }
 
@@ -207,16 +209,16 @@ func (k *Kubelet) port() int32 {
 	return k.config.Port
 }
 
-// cgroups turns control groups by quality of service on where that can be done.
-func (k *Kubelet) cgroups(ctx context.Context, info runtime.Info, manager *pods.Manager) {
+// cgroups are control groups by quality of service, where they can be made.
+func (k *Kubelet) cgroups(ctx context.Context, info runtime.Info) cgroups.Tree {
 	if !k.config.CgroupsPerQOS {
-		return
+		return cgroups.Tree{}
 	}
 	tree, err := cgroups.Detect("/sys/fs/cgroup", k.config.CgroupRoot, info.CgroupDriver == "systemd")
 	if err != nil {
 		klog.FromContext(ctx).Info("Control groups can't be made here: pods get the engine's own", "err", err)
 	}
-	manager.Cgroups, manager.Builder.Cgroups = tree, tree
+	return tree
 }
 
 func (k *Kubelet) engine(ctx context.Context) (runtime.Engine, func(), error) {

@@ -26,8 +26,8 @@ import (
 	"quintet.dev/quintet/components/kubelet/volumes"
 )
 
-// Manager owns the workers. The exported fields are set before Run and not changed thereafter.
-type Manager struct {
+// Config is what pods are run with.
+type Config struct {
 	Engine   runtime.Engine
 	Builder  *spec.Builder
 	Volumes  *volumes.Manager // nil for runtimes that only pretend
@@ -51,7 +51,11 @@ type Manager struct {
 	Relist time.Duration
 	// NetworkReady is closed once pods can get an address.
 	NetworkReady <-chan struct{}
+}
 
+// Manager owns the workers. It is safe for concurrent use.
+type Manager struct {
+	Config
 	probes    *probes.Manager
 	admission sync.Mutex // pods are admitted one after the other
 
@@ -60,18 +64,23 @@ type Manager struct {
 	ctx     context.Context
 	wait    sync.WaitGroup
 	synced  bool // the API's list of pods was seen
+
+	relistNow chan struct{}
+}
+
+// New makes a manager that has no pods yet.
+func New(config Config) *Manager {
+	m := &Manager{Config: config, workers: map[types.UID]*worker{}, relistNow: make(chan struct{}, 1)}
+	m.probes = &probes.Manager{
+		Runner: m.Hooks, Clock: m.Clock, Changed: m.Poke, Pretend: m.Builder.Virtual, Record: m.recordContainer,
+	}
+	return m
 }
 
 // Run follows the engine until ctx ends; pods come through Set and Gone. All workers ended when it returns.
 func (m *Manager) Run(ctx context.Context) {
-	m.probes = &probes.Manager{
-		Runner: m.Hooks, Clock: m.Clock, Changed: m.Poke, Pretend: m.Builder.Virtual, Record: m.recordContainer,
-	}
 	m.mu.Lock()
 	m.ctx = ctx
-	if m.workers == nil {
-		m.workers = map[types.UID]*worker{}
-	}
 	for _, w := range m.workers {
 		m.launch(w)
 	}
@@ -87,9 +96,6 @@ func (m *Manager) Set(pod *v1.Pod) {
 	defer m.mu.Unlock()
 	w := m.workers[pod.UID]
 	if w == nil {
-		if m.workers == nil {
-			m.workers = map[types.UID]*worker{}
-		}
 		w = newWorker(m, pod.UID)
 		m.workers[pod.UID] = w
 		w.set(pod)
@@ -116,6 +122,10 @@ func (m *Manager) Synced() {
 	m.mu.Lock()
 	m.synced = true
 	m.mu.Unlock()
+	select {
+	case m.relistNow <- struct{}{}:
+	default:
+	}
 }
 
 // launch starts a worker's goroutine once the manager runs; it is called with the lock held.
@@ -208,6 +218,8 @@ func (m *Manager) drain(ctx context.Context, events <-chan types.UID) {
 				return
 			}
 			m.Poke(uid)
+		case <-m.relistNow:
+			m.relist(ctx)
 		case <-ticker.C():
 			m.relist(ctx)
 		}
