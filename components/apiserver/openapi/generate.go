@@ -1,0 +1,3 @@
+package openapi
+
+//go:generate ./generate.sh

@@ -1,0 +1,118 @@
+// Package openapi serves the schemas of the API and its operations as OpenAPI v3 (a document per group version) and v2
+// (one document for all). The schemas lie in the program as compressed files, one per package of types, made by `go
+// generate`; the operations come from the table of kinds. A document is put together when somebody asks for it, and kept
+// compressed: as long as nobody does, all this costs no memory.
+package openapi
+
+import (
+	"crypto/sha512"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quintet.dev/quintet/components/apiserver/handlers/answer"
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// Server answers /openapi/v2, /openapi/v3, and what is below the latter. Its content is replaced as a whole, by Set.
+type Server struct {
+	version string
+	content atomic.Pointer[content]
+}
+
+// New makes a server that serves no kinds yet. version is that of the API server, as in "v1.36.0".
+func New(version string) *Server {
+	s := &Server{version: version}
+	s.Set(nil)
+	return s
+}
+
+// Set replaces what is served.
+func (s *Server) Set(table []*kinds.Kind) { s.content.Store(newContent(table, s.version)) }
+
+// content is one state of what is served.
+type content struct {
+	version string
+	groups  []groupVersion // in the order of the table
+	made    sync.Map       // documentKey -> *document
+}
+
+// groupVersion is what one document of v3 is about.
+type groupVersion struct {
+	schema.GroupVersion
+	kinds []*kinds.Kind
+	hash  string
+}
+
+// path is the place of its document below /openapi/v3, and of its resources below the root.
+func (g *groupVersion) path() string {
+	if g.Group == "" {
+		return "api/" + g.Version
+	}
+	return "apis/" + g.Group + "/" + g.Version
+}
+
+func newContent(table []*kinds.Kind, version string) *content {
+	c := &content{version: version}
+	at := map[schema.GroupVersion]int{}
+	for _, kind := range table {
+		for i := range kind.Versions {
+			gv := kind.Versions[i].GroupVersion
+			if _, ok := at[gv]; !ok {
+				at[gv] = len(c.groups)
+				c.groups = append(c.groups, groupVersion{GroupVersion: gv})
+			}
+			g := &c.groups[at[gv]]
+			g.kinds = append(g.kinds, kind)
+		}
+	}
+	for i := range c.groups {
+		c.groups[i].hash = hash(version, &c.groups[i])
+	}
+	return c
+}
+
+// hash names the content of a document without making it: by the program's version, and what of the table it shows.
+func hash(version string, g *groupVersion) string {
+	h := sha512.New()
+	fmt.Fprintln(h, version, fingerprint(), g.GroupVersion)
+	for _, kind := range g.kinds {
+		fmt.Fprintln(h, kind.Name, kind.Resource, kind.Namespaced, verbs(kind))
+		for i := range kind.Subresources {
+			fmt.Fprintln(h, kind.Subresources[i].Name, kind.Subresources[i].Verbs, kind.Subresources[i].Body)
+		}
+	}
+	return fmt.Sprintf("%X", h.Sum(nil))
+}
+
+func (c *content) find(path string) *groupVersion {
+	for i := range c.groups {
+		if c.groups[i].path() == path {
+			return &c.groups[i]
+		}
+	}
+	return nil
+}
+
+// ServeHTTP answers GET.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := s.content.Load()
+	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
+	case path == "/openapi/v3":
+		c.serveIndex(w)
+	case path == "/openapi/v2":
+		c.serveV2(w, r)
+	default:
+		g := c.find(strings.TrimPrefix(path, "/openapi/v3/"))
+		if g == nil {
+			answer.Error(w, r, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true))
+			return
+		}
+		c.serveV3(w, r, g)
+	}
+}

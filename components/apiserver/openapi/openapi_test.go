@@ -1,0 +1,179 @@
+package openapi
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	openapiv2 "github.com/google/gnostic-models/openapiv2"
+	openapiv3 "github.com/google/gnostic-models/openapiv3"
+	"google.golang.org/protobuf/proto"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/openapi3"
+	"k8s.io/client-go/rest"
+	"k8s.io/kube-openapi/pkg/util/proto/validation"
+	kubectlopenapi "k8s.io/kubectl/pkg/util/openapi"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+func serve(t *testing.T) *httptest.Server {
+	s := New("v1.36.0")
+	s.Set(kinds.Table(kinds.Deps{}))
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func get(t *testing.T, url string, header ...string) (*http.Response, []byte) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, body
+}
+
+// index returns the addresses of all documents of v3.
+func index(t *testing.T, server *httptest.Server) map[string]string {
+	t.Helper()
+	_, body := get(t, server.URL+"/openapi/v3")
+	var doc struct {
+		Paths map[string]struct{ ServerRelativeURL string }
+	}
+	if err := json.Unmarshal(body, &doc); err != nil || len(doc.Paths) == 0 {
+		t.Fatalf("index %s: %v", body, err)
+	}
+	out := map[string]string{}
+	for path, p := range doc.Paths {
+		out[path] = server.URL + p.ServerRelativeURL
+	}
+	return out
+}
+
+var reference = regexp.MustCompile(`"#/components/schemas/([^"]+)"`)
+
+// TestEveryDocument looks for references that lead nowhere, and reads each document as protobuf.
+func TestEveryDocument(t *testing.T) {
+	server := serve(t)
+	for path, url := range index(t, server) {
+		resp, body := get(t, url)
+		if resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s: %s", path, resp.Status, body)
+			continue
+		}
+		var doc struct {
+			Components struct{ Schemas map[string]any }
+		}
+		if err := json.Unmarshal(body, &doc); err != nil {
+			t.Fatal(err)
+		}
+		for _, ref := range reference.FindAllSubmatch(body, -1) {
+			if doc.Components.Schemas[string(ref[1])] == nil {
+				t.Errorf("%s: there is no %s", path, ref[1])
+			}
+		}
+	}
+	url := index(t, server)["apis/apps/v1"]
+	resp, body := get(t, url, "Accept", v3Types.aliases[0])
+	var parsed openapiv3.Document
+	if err := proto.Unmarshal(body, &parsed); err != nil || len(parsed.Paths.Path) == 0 {
+		t.Errorf("protobuf v3 (%s): %v", resp.Header.Get("Content-Type"), err)
+	}
+}
+
+// TestKubectl asks as kubectl does: for schemas to validate and patch by, and whether the server validates fields.
+func TestKubectl(t *testing.T) {
+	server := serve(t)
+	client := discovery.NewDiscoveryClientForConfigOrDie(&rest.Config{Host: server.URL})
+
+	root := openapi3.NewRoot(client.OpenAPIV3())
+	doc, err := root.GVSpec(appsv1.SchemeGroupVersion)
+	if err != nil {
+		t.Fatal(err)
+	}
+	containers := doc.Components.Schemas["io.k8s.api.core.v1.PodSpec"].Properties["containers"]
+	if containers.Extensions["x-kubernetes-patch-merge-key"] != "name" || containers.Extensions["x-kubernetes-list-type"] != "map" {
+		t.Errorf("containers: %v", containers.Extensions)
+	}
+	patch := doc.Paths.Paths["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"].Patch
+	found := false
+	for _, p := range patch.Parameters {
+		found = found || p.Name == "fieldValidation"
+	}
+	if !found {
+		t.Error("PATCH has no fieldValidation")
+	}
+
+	v2, err := client.OpenAPISchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	resources, err := kubectlopenapi.NewOpenAPIData(v2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := resources.LookupResource(corev1.SchemeGroupVersion.WithKind("Pod"))
+	if pod == nil {
+		t.Fatal("v2 has no Pod")
+	}
+	if errs := validation.ValidateModel(map[string]any{"spec": map[string]any{"nonsense": 1}}, pod, "Pod"); len(errs) == 0 {
+		t.Error("a pod with an unknown field is valid")
+	}
+	if resources.LookupResource(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}) == nil {
+		t.Error("v2 has no Deployment")
+	}
+}
+
+func TestV2JSON(t *testing.T) {
+	server := serve(t)
+	_, body := get(t, server.URL+"/openapi/v2")
+	if _, err := openapiv2.ParseDocument(body); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(body), "#/components/") {
+		t.Error("a reference of v3 is in v2")
+	}
+}
+
+func TestHashes(t *testing.T) {
+	server := serve(t)
+	url := index(t, server)["api/v1"]
+	resp, _ := get(t, url)
+	if !strings.Contains(resp.Header.Get("Cache-Control"), "immutable") {
+		t.Errorf("with its hash: %v", resp.Header)
+	}
+	if resp, _ := get(t, url, "If-None-Match", resp.Header.Get("ETag")); resp.StatusCode != http.StatusNotModified {
+		t.Errorf("with its ETag: %s", resp.Status)
+	}
+	old := url[:strings.Index(url, "=")] + "=OLD"
+	if resp, _ := get(t, old); resp.StatusCode != http.StatusMovedPermanently || !strings.HasSuffix(url, resp.Header.Get("Location")) {
+		t.Errorf("with an old hash: %s to %s", resp.Status, resp.Header.Get("Location"))
+	}
+	if resp, _ := get(t, server.URL+"/openapi/v3/apis/none/v1"); resp.StatusCode != http.StatusNotFound {
+		t.Errorf("unknown: %s", resp.Status)
+	}
+	if resp, _ := get(t, server.URL+"/openapi/v2", "Accept", "text/html"); resp.StatusCode != http.StatusNotAcceptable {
+		t.Errorf("text/html: %s", resp.Status)
+	}
+}
