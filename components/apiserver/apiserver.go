@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"sync/atomic"
 
@@ -21,20 +22,23 @@ import (
 	"quintet.dev/quintet/components/apiserver/authz"
 	"quintet.dev/quintet/components/apiserver/bootstrap"
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/connect"
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/server"
+	"quintet.dev/quintet/components/apiserver/services"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/etcd"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
+	"quintet.dev/quintet/components/apiserver/tokens"
 )
 
 // Server is an API server. Its parts are made by New in the order in which they stand here.
 type Server struct {
 	config Config
 
-	listener net.Listener
+	listener net.Listener // opened first, as a taken port is the likeliest failure
 	store    storage.Store
 	scheme   *runtime.Scheme
 	codec    *serial.Codec
@@ -42,10 +46,14 @@ type Server struct {
 	table    []handlers.Resource
 	local    *handlers.Local
 
+	services  *services.Allocator
+	ranges    []netip.Prefix // of cluster IPs
+	tokens    *tokens.Tokens
 	authn     *authn.Chain
 	authz     *authz.Chain
 	admission *admission.Chain
 	bootstrap *bootstrap.Bootstrap
+	connector *connect.Connector
 	api       *handlers.API
 	front     *server.Server
 
@@ -61,7 +69,7 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{config: config, ready: make(chan struct{})}
 	for _, step := range []func() error{
-		s.openStore, s.makeKinds, s.makeAuth, s.listen, s.makeBootstrap, s.makeAPI, s.makeFront,
+		s.listen, s.openStore, s.makeCaches, s.makeAuth, s.makeBootstrap, s.makeAPI, s.makeFront,
 	} {
 		if err := step(); err != nil {
 			s.abandon()
@@ -100,8 +108,7 @@ func (s *Server) closeStore() {
 	}
 }
 
-// makeKinds lays out the table, with a cache for each kind that is stored.
-func (s *Server) makeKinds() (err error) {
+func (s *Server) makeCaches() (err error) {
 	s.scheme = serial.NewScheme()
 	s.codec = serial.NewCodec(s.scheme)
 	s.caches, err = cache.NewSet(cache.Config{
@@ -135,13 +142,9 @@ func (s *Server) Objects() *handlers.Local { return s.local }
 
 func (s *Server) makeBootstrap() error {
 	ip, port := s.advertised()
-	_, services, err := net.ParseCIDR(s.config.ServiceClusterIPRange)
-	if err != nil {
-		return fmt.Errorf("--service-cluster-ip-range: %w", err)
-	}
 	s.bootstrap = bootstrap.New(bootstrap.Config{
 		Objects: s.local, Identity: s.config.Identity,
-		AdvertiseAddress: ip, SecurePort: port, ServiceIP: firstOf(services),
+		AdvertiseAddress: ip, SecurePort: port, ServiceIP: s.ranges[0].Addr().Next().AsSlice(),
 		ClientCA: s.authn.ClientCA(), RequestHeaderCA: s.authn.RequestHeaderCA(), RequestHeader: s.config.RequestHeader,
 		Clock: s.config.Clock,
 	})
@@ -165,13 +168,6 @@ func (s *Server) advertised() (net.IP, int) {
 		ip = nil
 	}
 	return ip, address.Port
-}
-
-// firstOf is the first usable address of a range: that of the Service "kubernetes".
-func firstOf(r *net.IPNet) net.IP {
-	ip := append(net.IP(nil), r.IP...)
-	ip[len(ip)-1]++
-	return ip
 }
 
 // firstAddress is an address of this machine that others can reach, or the loopback's.
@@ -232,6 +228,7 @@ func (s *Server) bootstrapped(*http.Request) error {
 // Run serves until ctx ends, and returns when everything has stopped. It is called once.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.closeStore()
+	defer s.connector.Close()
 	// The parts behind the front outlive ctx, as long as the front drains.
 	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
 	group, behind := errgroup.WithContext(behind)
@@ -269,7 +266,10 @@ func (s *Server) settle(ctx context.Context) error {
 	close(s.ready)
 	klog.FromContext(ctx).Info("Ready", "address", s.listener.Addr().String())
 	s.api.Warm()
-	return s.bootstrap.Run(ctx)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.bootstrap.Run(ctx) })
+	group.Go(func() error { return s.services.Run(ctx) })
+	return group.Wait()
 }
 
 // resources joins the table's rows with their caches.

@@ -61,6 +61,7 @@ type Config struct {
 	ServiceAccountIssuers            []string
 	ServiceAccountKeyFiles           []string
 	ServiceAccountSigningKey         string // file
+	ServiceAccountJWKSURI            string
 	ServiceAccountMaxTokenExpiration time.Duration
 	ServiceClusterIPRange            string // "10.0.0.0/24" if empty
 	ServiceNodePortRange             string // "30000-32767" if empty
@@ -120,9 +121,6 @@ func (c Config) complete() (Config, error) {
 	}
 	if len(c.ServiceAccountIssuers) == 0 {
 		c.ServiceAccountIssuers = []string{"https://kubernetes.default.svc.cluster.local"}
-	}
-	if len(c.APIAudiences) == 0 {
-		c.APIAudiences = c.ServiceAccountIssuers[:1]
 	}
 	if len(c.KubeletPreferredAddressTypes) == 0 {
 		c.KubeletPreferredAddressTypes = []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}

@@ -59,6 +59,7 @@ func (c *Config) addAuthFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "Issuer of service account tokens; the first signs, all are accepted.")
 	fs.StringSliceVar(&c.ServiceAccountKeyFiles, "service-account-key-file", nil, "Keys that verify service account tokens.")
 	fs.StringVar(&c.ServiceAccountSigningKey, "service-account-signing-key-file", "", "Private key that signs service account tokens.")
+	fs.StringVar(&c.ServiceAccountJWKSURI, "service-account-jwks-uri", "", "Where the keys of tokens can be read; by default at this server.")
 	fs.DurationVar(&c.ServiceAccountMaxTokenExpiration, "service-account-max-token-expiration", 0, "Longest life of a service account token; 0 means no bound.")
 	fs.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "What tokens must be meant for to be accepted here; by default the issuer.")
 	r := &c.RequestHeader

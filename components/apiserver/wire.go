@@ -1,9 +1,26 @@
 package apiserver
 
 import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"encoding/json"
+	"fmt"
+	"net"
 	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/component-base/version"
 
@@ -11,24 +28,39 @@ import (
 	"quintet.dev/quintet/components/apiserver/authn"
 	"quintet.dev/quintet/components/apiserver/authz"
 	"quintet.dev/quintet/components/apiserver/bootstrap/policy"
+	"quintet.dev/quintet/components/apiserver/connect"
+	"quintet.dev/quintet/components/apiserver/discovery"
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/objects"
+	"quintet.dev/quintet/components/apiserver/reviews"
 	"quintet.dev/quintet/components/apiserver/server"
+	"quintet.dev/quintet/components/apiserver/services"
+	"quintet.dev/quintet/components/apiserver/subresources"
+	"quintet.dev/quintet/components/apiserver/tokens"
 )
 
 // makeAuth makes who decides: authentication, authorization, admission. They read objects in process.
 func (s *Server) makeAuth() (err error) {
-	s.table = s.resources(kinds.Table(s.deps()))
+	reached := &later{} // by what is needed to make the objects that it will reach
+	if err := s.makeServices(reached); err != nil {
+		return err
+	}
+	s.table = s.resources(s.kinds())
 	s.local = handlers.New(handlers.Config{Resources: s.table, Scheme: s.scheme, Codec: s.codec, Clock: s.config.Clock}).Local()
+	reached.Store = s.local
 	s.authz, err = authz.New(authz.Config{Modes: s.config.AuthorizationModes, Objects: s.local, NodeRules: policy.NodeRules()})
 	if err != nil {
 		return err
 	}
+	if err := s.makeTokens(); err != nil {
+		return err
+	}
 	s.authn, err = authn.New(authn.Config{
 		ClientCAFile: s.config.ClientCAFile, RequestHeader: s.config.RequestHeader, TokenFile: s.config.TokenAuthFile,
-		BootstrapTokens: s.config.BootstrapTokenAuth, Objects: s.local,
-		Anonymous: !s.config.NoAnonymousAuth, Audiences: s.config.APIAudiences, Clock: s.config.Clock,
+		ServiceAccounts: s.tokens, BootstrapTokens: s.config.BootstrapTokenAuth, Objects: s.local,
+		Anonymous: !s.config.NoAnonymousAuth, Audiences: s.tokens.Audiences(), Clock: s.config.Clock,
 	})
 	if err != nil {
 		return err
@@ -41,15 +73,146 @@ func (s *Server) makeAuth() (err error) {
 	return err
 }
 
-// deps are what rows of the table need from the rest; what is made later is reached through s.
-func (s *Server) deps() kinds.Deps {
-	return kinds.Deps{}
+// later is an objects.Store that is filled in before the server runs.
+type later struct{ objects.Store }
+
+// makeServices makes what gives Services their addresses and ports.
+func (s *Server) makeServices(stored objects.Store) error {
+	var ranges []netip.Prefix
+	for text := range strings.SplitSeq(s.config.ServiceClusterIPRange, ",") {
+		r, err := netip.ParsePrefix(text)
+		if err != nil {
+			return fmt.Errorf("--service-cluster-ip-range: %w", err)
+		}
+		ranges = append(ranges, r.Masked())
+	}
+	ports, err := utilnet.ParsePortRange(s.config.ServiceNodePortRange)
+	if err != nil {
+		return fmt.Errorf("--service-node-port-range: %w", err)
+	}
+	s.ranges = ranges
+	s.services, err = services.New(services.Config{
+		CIDRs: ranges, FirstNodePort: ports.Base, NodePorts: ports.Size, Clock: s.config.Clock, Objects: stored,
+		Ranges: &services.StoredRange{
+			Store: s.store, Key: s.config.EtcdPrefix + "/ranges/servicenodeports", Range: s.config.ServiceNodePortRange,
+		},
+	})
+	return err
 }
 
-func (s *Server) makeAPI() error {
+// makeTokens makes what signs and verifies service account tokens.
+func (s *Server) makeTokens() error {
+	keys, err := tokens.LoadKeys(s.config.ServiceAccountKeyFiles...)
+	if err != nil {
+		return fmt.Errorf("--service-account-key-file: %w", err)
+	}
+	var signer crypto.Signer
+	switch {
+	case s.config.ServiceAccountSigningKey != "":
+		if signer, err = tokens.LoadSigner(s.config.ServiceAccountSigningKey); err != nil {
+			return fmt.Errorf("--service-account-signing-key-file: %w", err)
+		}
+	case s.config.Storage == StorageMemory:
+		// Nobody but this process will ever see the accounts, so its tokens may die with it, too.
+		if signer, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
+			return err
+		}
+	}
+	s.tokens, err = tokens.New(tokens.Config{
+		Issuers: s.config.ServiceAccountIssuers, Signer: signer, Keys: keys, Audiences: s.config.APIAudiences,
+		MaxExpiration: s.config.ServiceAccountMaxTokenExpiration, ExtendExpiration: true,
+		JWKSURI: s.jwksURI(), Objects: s.local, Clock: s.config.Clock,
+	})
+	return err
+}
+
+func (s *Server) jwksURI() string {
+	if s.config.ServiceAccountJWKSURI != "" {
+		return s.config.ServiceAccountJWKSURI
+	}
+	return "https://" + s.endpoint() + tokens.KeysPath
+}
+
+// endpoint is the host and port by which clients are told to reach this server.
+func (s *Server) endpoint() string {
+	if ip, port := s.advertised(); ip != nil {
+		return net.JoinHostPort(ip.String(), strconv.Itoa(port))
+	}
+	return s.listener.Addr().String()
+}
+
+// kinds is the table; what its rows need and is made later is reached through s.
+func (s *Server) kinds() []*kinds.Kind {
+	access := func() *reviews.Access { return &reviews.Access{Authorizer: s.authz, Rules: s.authz} }
+	table := kinds.Table(kinds.Deps{
+		Clock: s.config.Clock,
+		Bind: func(ctx context.Context, b *corev1.Binding) (*corev1.Binding, error) {
+			return nil, s.binder().Bind(ctx, b.Namespace, "", b, false)
+		},
+		TokenReview: func(ctx context.Context, r *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
+			return reviews.Token(s.authn)(ctx, r)
+		},
+		SelfSubjectReview: reviews.Self,
+		SubjectAccessReview: func(ctx context.Context, r *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
+			return access().Subject(ctx, r)
+		},
+		LocalSubjectAccessReview: func(ctx context.Context, r *authorizationv1.LocalSubjectAccessReview) (*authorizationv1.LocalSubjectAccessReview, error) {
+			return access().LocalSubject(ctx, r)
+		},
+		SelfSubjectAccessReview: func(ctx context.Context, r *authorizationv1.SelfSubjectAccessReview) (*authorizationv1.SelfSubjectAccessReview, error) {
+			return access().Self(ctx, r)
+		},
+		SelfSubjectRulesReview: func(ctx context.Context, r *authorizationv1.SelfSubjectRulesReview) (*authorizationv1.SelfSubjectRulesReview, error) {
+			return access().SelfRules(ctx, r)
+		},
+	})
+	if ttl := s.config.EventTTL; ttl > 0 {
+		for _, kind := range table {
+			if kind.Prefix == "events" {
+				kind.TTL = func(kinds.Object) time.Duration { return ttl }
+			}
+		}
+	}
+	return table
+}
+
+func (s *Server) binder() *subresources.Binder {
+	return &subresources.Binder{Objects: s.local, Clock: s.config.Clock}
+}
+
+// posts are the subresources that take an object.
+func (s *Server) posts() map[string]handlers.Post {
+	evicter := &subresources.Evicter{Objects: s.local, Pods: s.local, Clock: s.config.Clock}
+	return map[string]handlers.Post{
+		"pods/binding": func(ctx context.Context, namespace, name string, body runtime.Object, dryRun bool) (runtime.Object, error) {
+			return nil, s.binder().Bind(ctx, namespace, name, body.(*corev1.Binding), dryRun)
+		},
+		"pods/eviction": func(ctx context.Context, namespace, name string, body runtime.Object, dryRun bool) (runtime.Object, error) {
+			return nil, evicter.Evict(ctx, namespace, name, body.(*policyv1.Eviction), dryRun)
+		},
+		"serviceaccounts/token": func(ctx context.Context, namespace, name string, body runtime.Object, _ bool) (runtime.Object, error) {
+			return s.tokens.Request(ctx, namespace, name, body.(*authenticationv1.TokenRequest))
+		},
+	}
+}
+
+func (s *Server) makeAPI() (err error) {
+	s.connector, err = connect.New(connect.Config{
+		Objects:           s.local,
+		ClientCertificate: s.config.KubeletClientCertificate, ClientKey: s.config.KubeletClientKey,
+		Authority: s.config.KubeletCertificateAuthority, AddressTypes: s.config.KubeletPreferredAddressTypes,
+		Timeout: s.config.KubeletTimeout,
+	})
+	if err != nil {
+		return err
+	}
+	connects := map[string]handlers.Connect{}
+	for name, h := range s.connector.Handlers() {
+		connects[name] = h
+	}
 	s.api = handlers.New(handlers.Config{
 		Resources: s.table, Scheme: s.scheme, Codec: s.codec, Clock: s.config.Clock,
-		Admission: s.admission, Authorizer: s.authz,
+		Admission: s.admission, Authorizer: s.authz, Posts: s.posts(), Connects: connects,
 	})
 	return nil
 }
@@ -58,13 +221,50 @@ func (s *Server) makeAPI() error {
 func (s *Server) paths() *server.Mux {
 	m := server.NewMux()
 	m.Exact("/version", http.HandlerFunc(serveVersion))
+	s.installIssuer(m)
+	s.installDiscovery(m)
 	m.Exact("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, map[string][]string{"paths": m.List()})
 	}))
 	return m
 }
 
-func serveVersion(w http.ResponseWriter, _ *http.Request) { writeJSON(w, version.Get()) }
+// installDiscovery tells what is served.
+func (s *Server) installDiscovery(m *server.Mux) {
+	d := discovery.New(s.endpoint())
+	table := make([]*kinds.Kind, len(s.table))
+	for i, r := range s.table {
+		table[i] = r.Kind
+	}
+	d.Set(table)
+	for _, path := range d.Paths() {
+		m.Exact(path, d)
+	}
+	m.Prefix("/apis/", d)
+}
+
+// installIssuer lets others verify service account tokens, if the issuer is one that can be found by its URL.
+func (s *Server) installIssuer(m *server.Mux) {
+	documents, err := s.tokens.Discovery()
+	if err != nil {
+		return
+	}
+	m.Exact(tokens.ConfigurationPath, http.HandlerFunc(documents.ServeConfiguration))
+	m.Exact(tokens.KeysPath, http.HandlerFunc(documents.ServeKeys))
+}
+
+// release is the version of Kubernetes whose behaviour is served: that of the modules that the types come from.
+const release = "v1.36.6"
+
+func serveVersion(w http.ResponseWriter, _ *http.Request) {
+	info := version.Get()
+	if !strings.HasPrefix(info.GitVersion, "v1.") { // no release was stamped into the program
+		info.GitVersion = release
+	}
+	parts := strings.SplitN(strings.TrimPrefix(info.GitVersion, "v"), ".", 3)
+	info.Major, info.Minor = parts[0], parts[1]
+	writeJSON(w, info)
+}
 
 func writeJSON(w http.ResponseWriter, v any) {
 	body, err := json.MarshalIndent(v, "", "  ")

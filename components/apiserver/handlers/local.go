@@ -134,6 +134,18 @@ func (l *Local) Delete(ctx context.Context, resource schema.GroupResource, names
 	return err
 }
 
+// DeletePod deletes a pod as a request does, but for authorization and admission.
+func (l *Local) DeletePod(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
+	pods := schema.GroupResource{Resource: "pods"}
+	d, err := l.door(pods, name)
+	if err != nil {
+		return err
+	}
+	c := &call{door: d, api: l.api, ctx: ctx, namespace: namespace, name: name}
+	_, _, err = c.remove(options.DeepCopy())
+	return err
+}
+
 // Feed implements objects.Feeder. A resource that isn't served has no objects. After a watch that fell behind, the
 // differences are told.
 func (l *Local) Feed(ctx context.Context, resource schema.GroupResource, changed func(old, new kinds.Object), synced func()) error {

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -28,13 +29,15 @@ import (
 type tracker struct {
 	// types describes all built-in types to structured merge. It is large, and made when the first write needs it.
 	types func() managedfields.TypeConverter
+	// scales describes Scale, which isn't among them; its fields show what they are.
+	scales managedfields.TypeConverter
 }
 
 func newTracker(scheme *runtime.Scheme) *tracker {
-	return &tracker{types: sync.OnceValue(func() managedfields.TypeConverter {
+	return &tracker{scales: managedfields.NewDeducedTypeConverter(), types: sync.OnceValue(func() managedfields.TypeConverter {
 		types := applyconfigurations.NewTypeConverter(scheme)
 		// The schema is parsed when it is first asked for a type.
-		_, _ = types.ObjectToTyped(&autoscalingv1.Scale{TypeMeta: scaleMeta})
+		_, _ = types.ObjectToTyped(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}})
 		return types
 	})}
 }
@@ -51,7 +54,7 @@ func (t *tracker) manager(d *door) (*managedfields.FieldManager, error) {
 	if d.sub != nil && d.sub.Scale != nil {
 		gv := d.gvk.GroupVersion()
 		c := scaleConverter{}
-		return managedfields.NewDefaultFieldManager(t.types(), c, c, c, d.gvk, gv, sub, nil)
+		return managedfields.NewDefaultFieldManager(t.scales, c, c, c, d.gvk, gv, sub, nil)
 	}
 	reset := map[fieldpath.APIVersion]*fieldpath.Set{}
 	for version, set := range d.strategy.ResetFields {

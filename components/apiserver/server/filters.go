@@ -17,6 +17,15 @@ import (
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 )
 
+// countActive counts the requests that a shutdown waits for.
+func (s *Server) countActive(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.active.Add(1)
+		defer s.active.Add(-1)
+		next.ServeHTTP(w, r)
+	})
+}
+
 // recoverPanics answers a request whose handler panicked with 500, and keeps the server alive.
 func (s *Server) recoverPanics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

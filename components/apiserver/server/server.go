@@ -57,6 +57,7 @@ type Server struct {
 	http     *http.Server
 	metrics  *metrics
 	stopping atomic.Bool
+	active   atomic.Int64 // requests under way
 	stop     context.Context // ends when the shutdown begins
 	stopNow  context.CancelFunc
 }
@@ -124,11 +125,32 @@ func (s *Server) Run(ctx context.Context) error {
 	s.stopNow()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.DrainTimeout)
 	defer cancel()
-	if err := s.http.Shutdown(drain); err != nil {
-		_ = s.http.Close()
-	}
+	s.drain(drain)
+	_ = s.http.Close()
 	<-served
 	return nil
+}
+
+// linger is how long the connections of a server that has nothing to do any more stay open: requests may be on their
+// way on them.
+const linger = 100 * time.Millisecond
+
+// drain waits for the requests under way. It doesn't wait for all connections to be closed, as clients with HTTP/2 would
+// take a second for that.
+func (s *Server) drain(ctx context.Context) {
+	go func() { _ = s.http.Shutdown(ctx) }() // takes no more connections, and tells clients so
+	ticker := time.NewTicker(linger)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if s.active.Load() == 0 {
+				return
+			}
+		}
+	}
 }
 
 // dispatch is the end of the chain.

@@ -1,0 +1,138 @@
+// Package connect serves the subresources that take over the connection: logs, exec, attach and port-forward of pods,
+// which the kubelet answers, and the proxies to nodes, pods and services.
+package connect
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+// Config of a Connector.
+type Config struct {
+	Objects objects.Reader
+	// ClientCertificate and ClientKey are PEM files that prove to kubelets who we are; both may be empty.
+	ClientCertificate, ClientKey string
+	// Authority is a PEM file with those who sign kubelets' serving certificates; empty doesn't verify them, as upstream.
+	Authority string
+	// AddressTypes tell which of a node's addresses is dialed, in order of preference.
+	AddressTypes []string
+	// Timeout bounds connecting; 0 means five seconds.
+	Timeout time.Duration
+}
+
+// Connector serves connecting subresources. It is safe for concurrent use.
+type Connector struct {
+	objects      objects.Reader
+	addressTypes []corev1.NodeAddressType
+	kubelet      *http.Transport
+	// plain reaches pods and services, whose certificates nobody can judge.
+	plain *http.Transport
+}
+
+// New makes a Connector. It fails when a file can't be read, and names it.
+func New(c Config) (*Connector, error) {
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.Authority == ""}
+	if c.Authority != "" {
+		pem, err := os.ReadFile(c.Authority)
+		if err != nil {
+			return nil, fmt.Errorf("--kubelet-certificate-authority: %w", err)
+		}
+		tlsConfig.RootCAs = x509.NewCertPool()
+		if !tlsConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--kubelet-certificate-authority: %s holds no certificate", c.Authority)
+		}
+	}
+	if c.ClientCertificate != "" || c.ClientKey != "" {
+		pair, err := tls.LoadX509KeyPair(c.ClientCertificate, c.ClientKey)
+		if err != nil {
+			return nil, fmt.Errorf("--kubelet-client-certificate, --kubelet-client-key: %w", err)
+		}
+		tlsConfig.Certificates = []tls.Certificate{pair}
+	}
+	if c.Timeout == 0 {
+		c.Timeout = 5 * time.Second
+	}
+	dialer := &net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}
+	out := &Connector{
+		objects: c.Objects,
+		kubelet: &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
+		plain: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second,
+			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}},
+	}
+	for _, t := range c.AddressTypes {
+		out.addressTypes = append(out.addressTypes, corev1.NodeAddressType(t))
+	}
+	return out, nil
+}
+
+// Close drops idle connections.
+func (c *Connector) Close() {
+	c.kubelet.CloseIdleConnections()
+	c.plain.CloseIdleConnections()
+}
+
+// Handler is what the API calls for a connecting subresource.
+type Handler = func(w http.ResponseWriter, r *http.Request, namespace, name string) error
+
+// Handlers returns all of them, by "resource/subresource".
+func (c *Connector) Handlers() map[string]Handler {
+	return map[string]Handler{
+		"pods/log":         c.log,
+		"pods/exec":        c.exec,
+		"pods/attach":      c.attach,
+		"pods/portforward": c.portForward,
+		"pods/proxy":       c.podProxy,
+		"services/proxy":   c.serviceProxy,
+		"nodes/proxy":      c.nodeProxy,
+	}
+}
+
+var errNoAddress = errors.New("no preferred addresses found; known addresses: []")
+
+// kubeletAt is the host:port of a node's kubelet.
+func (c *Connector) kubeletAt(node *corev1.Node) (string, error) {
+	port := int(node.Status.DaemonEndpoints.KubeletEndpoint.Port)
+	if port == 0 {
+		port = 10250
+	}
+	for _, wanted := range c.addressTypes {
+		for _, a := range node.Status.Addresses {
+			if a.Type == wanted && a.Address != "" {
+				return net.JoinHostPort(a.Address, strconv.Itoa(port)), nil
+			}
+		}
+	}
+	if len(node.Status.Addresses) == 0 {
+		return "", errNoAddress
+	}
+	return "", fmt.Errorf("no preferred addresses found; known addresses: %v", node.Status.Addresses)
+}
+
+// kubeletOf finds the kubelet that runs a pod.
+func (c *Connector) kubeletOf(r *http.Request, pod *corev1.Pod) (string, error) {
+	node, err := objects.As[*corev1.Node](c.objects.Get(r.Context(), corev1.Resource("nodes"), "", pod.Spec.NodeName))
+	if err != nil {
+		return "", err
+	}
+	return c.kubeletAt(node)
+}
+
+func (c *Connector) pod(r *http.Request, namespace, name string) (*corev1.Pod, error) {
+	return objects.As[*corev1.Pod](c.objects.Live(r.Context(), corev1.Resource("pods"), namespace, name))
+}
+
+func badRequest(format string, args ...any) error {
+	return apierrors.NewBadRequest(fmt.Sprintf(format, args...))
+}

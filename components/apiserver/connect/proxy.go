@@ -1,0 +1,147 @@
+package connect
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/proxy"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+// nodeProxy passes a request to a kubelet, or to another port of its node.
+func (c *Connector) nodeProxy(w http.ResponseWriter, r *http.Request, _, name string) error {
+	scheme, id, port, ok := utilnet.SplitSchemeNamePort(name)
+	if !ok {
+		return badRequest("invalid node request %q", name)
+	}
+	node, err := objects.As[*corev1.Node](c.objects.Live(r.Context(), corev1.Resource("nodes"), "", id))
+	if err != nil {
+		return err
+	}
+	host, err := c.kubeletAt(node)
+	if err != nil {
+		return err
+	}
+	_, kubeletPort, _ := net.SplitHostPort(host)
+	if port == "" || port == kubeletPort {
+		return c.pass(w, r, &url.URL{Scheme: "https", Host: host}, c.kubelet)
+	}
+	address, _, _ := net.SplitHostPort(host)
+	return c.pass(w, r, &url.URL{Scheme: orHTTP(scheme), Host: net.JoinHostPort(address, port)}, c.plain)
+}
+
+// podProxy passes a request to a port of a pod.
+func (c *Connector) podProxy(w http.ResponseWriter, r *http.Request, namespace, name string) error {
+	scheme, id, port, ok := utilnet.SplitSchemeNamePort(name)
+	if !ok {
+		return badRequest("invalid pod request %q", name)
+	}
+	pod, err := c.pod(r, namespace, id)
+	if err != nil {
+		return err
+	}
+	ip := pod.Status.PodIP
+	if len(pod.Status.PodIPs) > 0 {
+		ip = pod.Status.PodIPs[0].IP
+	}
+	if parsed := net.ParseIP(ip); parsed == nil || !parsed.IsGlobalUnicast() {
+		return badRequest("address not allowed")
+	}
+	if port == "" {
+		port = firstPort(pod)
+	}
+	return c.pass(w, r, &url.URL{Scheme: orHTTP(scheme), Host: net.JoinHostPort(ip, orPort(port))}, c.plain)
+}
+
+func firstPort(pod *corev1.Pod) string {
+	for _, container := range pod.Spec.Containers {
+		if len(container.Ports) > 0 {
+			return strconv.Itoa(int(container.Ports[0].ContainerPort))
+		}
+	}
+	return ""
+}
+
+// serviceProxy passes a request to one of the endpoints of a service.
+func (c *Connector) serviceProxy(w http.ResponseWriter, r *http.Request, namespace, name string) error {
+	scheme, id, port, ok := utilnet.SplitSchemeNamePort(name)
+	if !ok {
+		return badRequest("invalid service request %q", name)
+	}
+	service, err := objects.As[*corev1.Service](c.objects.Live(r.Context(), corev1.Resource("services"), namespace, id))
+	if err != nil {
+		return err
+	}
+	wanted, err := servicePort(service, port)
+	if err != nil {
+		return err
+	}
+	endpoints, err := objects.As[*corev1.Endpoints](c.objects.Get(r.Context(), corev1.Resource("endpoints"), namespace, id))
+	if err != nil {
+		return err
+	}
+	for _, subset := range endpoints.Subsets {
+		i := slices.IndexFunc(subset.Ports, func(p corev1.EndpointPort) bool { return p.Name == wanted })
+		if i < 0 || len(subset.Addresses) == 0 {
+			continue
+		}
+		host := net.JoinHostPort(subset.Addresses[0].IP, strconv.Itoa(int(subset.Ports[i].Port)))
+		return c.pass(w, r, &url.URL{Scheme: orHTTP(scheme), Host: host}, c.plain)
+	}
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", id))
+}
+
+// servicePort is the name of the port that is meant: by name, by number, or the only one.
+func servicePort(service *corev1.Service, asked string) (string, error) {
+	for _, p := range service.Spec.Ports {
+		if p.Name == asked && asked != "" || strconv.Itoa(int(p.Port)) == asked || asked == "" && len(service.Spec.Ports) == 1 {
+			return p.Name, nil
+		}
+	}
+	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %q found for service %q", asked, service.Name))
+}
+
+func orHTTP(scheme string) string {
+	if scheme == "" {
+		return "http"
+	}
+	return scheme
+}
+
+func orPort(port string) string {
+	if port == "" {
+		return "80"
+	}
+	return port
+}
+
+// pass sends the request to what is behind the path after /proxy.
+func (c *Connector) pass(w http.ResponseWriter, r *http.Request, at *url.URL, transport http.RoundTripper) error {
+	info, ok := request.RequestInfoFrom(r.Context())
+	if !ok {
+		return apierrors.NewInternalError(fmt.Errorf("the request has no request info"))
+	}
+	if len(info.Parts) > 3 {
+		at.Path = "/" + strings.Join(info.Parts[3:], "/")
+	} else {
+		at.Path = "/"
+	}
+	if strings.HasSuffix(r.URL.Path, "/") && !strings.HasSuffix(at.Path, "/") {
+		at.Path += "/"
+	}
+	at.RawQuery = r.URL.RawQuery
+	h := proxy.NewUpgradeAwareHandler(at, transport, true, false, responder{})
+	h.UseLocationHost = true
+	h.ServeHTTP(w, r)
+	return nil
+}

@@ -1,0 +1,145 @@
+package apiserver_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestFinalizersHold(t *testing.T) {
+	client := start(t).client(t)
+	maps := client.CoreV1().ConfigMaps("default")
+	create(t, client, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "held", Finalizers: []string{"example.com/wait"}}})
+	if err := maps.Delete(t.Context(), "held", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	cm, err := maps.Get(t.Context(), "held", metav1.GetOptions{})
+	if err != nil || cm.DeletionTimestamp == nil || *cm.DeletionGracePeriodSeconds != 0 {
+		t.Fatalf("got %+v, %v", cm, err)
+	}
+	add := []byte(`{"metadata":{"finalizers":["example.com/wait","example.com/more"]}}`)
+	if _, err := maps.Patch(t.Context(), "held", types.MergePatchType, add, metav1.PatchOptions{}); !apierrors.IsInvalid(err) {
+		t.Errorf("a finalizer was added while deleting: %v", err)
+	}
+	if _, err := maps.Patch(t.Context(), "held", types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := maps.Get(t.Context(), "held", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("after the last finalizer: %v", err)
+	}
+}
+
+func TestPropagationPolicies(t *testing.T) {
+	client := start(t).client(t)
+	maps := client.CoreV1().ConfigMaps("default")
+	for policy, want := range map[metav1.DeletionPropagation]string{
+		metav1.DeletePropagationOrphan:     metav1.FinalizerOrphanDependents,
+		metav1.DeletePropagationForeground: metav1.FinalizerDeleteDependents,
+		metav1.DeletePropagationBackground: "",
+	} {
+		create(t, client, configMap("p", nil))
+		if err := maps.Delete(t.Context(), "p", metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+			t.Fatal(err)
+		}
+		cm, err := maps.Get(t.Context(), "p", metav1.GetOptions{})
+		if want == "" {
+			if !apierrors.IsNotFound(err) {
+				t.Errorf("%s: %v", policy, err)
+			}
+			continue
+		}
+		if err != nil || len(cm.Finalizers) != 1 || cm.Finalizers[0] != want {
+			t.Errorf("%s: %v, %v", policy, cm, err)
+		}
+		cm.Finalizers = nil
+		if _, err := maps.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func pod(name, node string) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+	}
+}
+
+func TestPodsAreDeletedGracefully(t *testing.T) {
+	f := start(t, withoutServiceAccounts)
+	pods := f.client(t).CoreV1().Pods("default")
+	for _, p := range []*corev1.Pod{pod("waiting", ""), pod("placed", "n1")} {
+		if _, err := pods.Create(t.Context(), p, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := pods.Delete(t.Context(), p.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := pods.Get(t.Context(), "waiting", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a pod without a node waits: %v", err)
+	}
+	placed, err := pods.Get(t.Context(), "placed", metav1.GetOptions{})
+	if err != nil || placed.DeletionTimestamp == nil || *placed.DeletionGracePeriodSeconds != 30 {
+		t.Fatalf("got %+v, %v", placed, err)
+	}
+	short := int64(5)
+	if err := pods.Delete(t.Context(), "placed", metav1.DeleteOptions{GracePeriodSeconds: &short}); err != nil {
+		t.Fatal(err)
+	}
+	if placed, err = pods.Get(t.Context(), "placed", metav1.GetOptions{}); err != nil || *placed.DeletionGracePeriodSeconds != 5 {
+		t.Errorf("a shorter grace: %+v, %v", placed, err)
+	}
+	now := int64(0)
+	if err := pods.Delete(t.Context(), "placed", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pods.Get(t.Context(), "placed", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("after no grace: %v", err)
+	}
+}
+
+func TestDeleteCollection(t *testing.T) {
+	client := start(t).client(t)
+	maps := client.CoreV1().ConfigMaps("default")
+	for _, name := range []string{"a", "b", "c"} {
+		cm := configMap(name, nil)
+		cm.Labels = map[string]string{"odd": map[bool]string{true: "yes", false: "no"}[name != "b"]}
+		create(t, client, cm)
+	}
+	if err := maps.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "odd=yes"}); err != nil {
+		t.Fatal(err)
+	}
+	left, err := maps.List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(left.Items) != 1 || left.Items[0].Name != "b" {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
+func TestNamespaceWaitsForItsFinalizer(t *testing.T) {
+	client := start(t).client(t)
+	namespaces := client.CoreV1().Namespaces()
+	if _, err := namespaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := namespaces.Delete(t.Context(), "ns", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ns, err := namespaces.Get(t.Context(), "ns", metav1.GetOptions{})
+	if err != nil || ns.Status.Phase != corev1.NamespaceTerminating || ns.DeletionTimestamp == nil {
+		t.Fatalf("got %+v, %v", ns, err)
+	}
+	if _, err := client.CoreV1().ConfigMaps("ns").Create(t.Context(), configMap("a", nil), metav1.CreateOptions{}); !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+		t.Errorf("create in a terminating namespace: %v", err)
+	}
+	ns.Spec.Finalizers = nil
+	if _, err := namespaces.Finalize(t.Context(), ns, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := namespaces.Get(t.Context(), "ns", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("after finalizing: %v", err)
+	}
+}
