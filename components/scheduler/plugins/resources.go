@@ -35,7 +35,7 @@ func newFit(args any) (Plugin, error) {
 		if err != nil {
 			return nil, err
 		}
-		fit.Strategy.Rate = noderesources.Shape(points)
+		fit.Strategy.Rate, fit.Strategy.Ratio = noderesources.Shape(points), true
 	default:
 		return nil, fmt.Errorf("scoringStrategy.type: unknown %q", a.ScoringStrategy.Type)
 	}

@@ -28,6 +28,8 @@ func DefaultResources() []Resource {
 type Strategy struct {
 	Resources []Resource
 	Rate      func(taken, allocatable int64) int64
+	// Ratio is how RequestedToCapacityRatio averages: it rounds, and leaves out resources that score 0.
+	Ratio bool
 }
 
 // LeastAllocated prefers empty nodes.
@@ -78,15 +80,26 @@ func (f *Fit) Score(p *snapshot.Pod, _ *snapshot.Snapshot, nodes []*snapshot.Nod
 			if allocatable == 0 {
 				continue
 			}
-			sum += r.Weight * f.Strategy.Rate(taken, allocatable)
+			score := f.Strategy.Rate(taken, allocatable)
+			if f.Strategy.Ratio && score == 0 {
+				continue
+			}
+			sum += r.Weight * score
 			weights += r.Weight
 		}
-		scores[i] = 0
-		if weights > 0 {
-			scores[i] = int64(math.Round(float64(sum) / float64(weights)))
-		}
+		scores[i] = f.Strategy.average(sum, weights)
 	}
 	return true
+}
+
+func (s *Strategy) average(sum, weights int64) int64 {
+	switch {
+	case weights == 0:
+		return 0
+	case s.Ratio:
+		return int64(math.Round(float64(sum) / float64(weights)))
+	}
+	return sum / weights
 }
 
 // scored leaves out extended resources that the pod does not ask for.
