@@ -1,0 +1,256 @@
+package authn
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"quintet.dev/quintet/components/apiserver/objects/objectstest"
+	"quintet.dev/quintet/internal/certs"
+)
+
+func authority(t *testing.T) (*certs.Authority, certs.Pair) {
+	t.Helper()
+	a, err := certs.NewAuthority("test-ca")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, a.Pair
+}
+
+func write(t *testing.T, name string, content []byte) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func certificate(t *testing.T, a *certs.Authority, name string, groups ...string) *tls.ConnectionState {
+	t.Helper()
+	pair, err := a.Client(name, groups...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(pair.Cert)
+	cert, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}}
+}
+
+type accounts struct{}
+
+func (accounts) AuthenticateToken(_ context.Context, token string) (*authenticator.Response, bool, error) {
+	switch token {
+	case "account":
+		return &authenticator.Response{User: &user.DefaultInfo{Name: "system:serviceaccount:a:b"}, Audiences: authenticator.Audiences{"api"}}, true, nil
+	case "expired":
+		return nil, false, errors.New("expired")
+	}
+	return nil, false, nil
+}
+
+func TestChain(t *testing.T) {
+	ca, pair := authority(t)
+	front, frontPair := authority(t)
+	stranger, _ := authority(t)
+	store := &objectstest.Store{}
+	store.Put(corev1.Resource("secrets"), bootstrapSecret(nil))
+	c, err := New(Config{
+		ClientCAFile: write(t, "ca.crt", pair.Cert),
+		RequestHeader: RequestHeader{
+			ClientCAFile: write(t, "front.crt", frontPair.Cert), AllowedNames: []string{"front"},
+			UsernameHeaders: []string{"X-Remote-User"}, UIDHeaders: []string{"X-Remote-Uid"}, GroupHeaders: []string{"X-Remote-Group"}, ExtraHeaderPrefixes: []string{"X-Remote-Extra-"},
+		},
+		TokenFile:       write(t, "tokens.csv", []byte("secret,joe,7,\"devs,ops\"\n")),
+		ServiceAccounts: accounts{},
+		BootstrapTokens: true,
+		Objects:         store,
+		Anonymous:       true,
+		Audiences:       []string{"api"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote := map[string]string{"X-Remote-User": "remote", "X-Remote-Group": "g", "X-Remote-Extra-Acme%2fKey": "v"}
+	for _, tt := range []struct {
+		name    string
+		tls     *tls.ConnectionState
+		headers map[string]string
+		want    string // "" means refused
+		groups  []string
+	}{
+		{"nothing", nil, nil, "system:anonymous", []string{"system:unauthenticated"}},
+		{"certificate", certificate(t, ca, "jane", "devs"), nil, "jane", []string{"devs", "system:authenticated"}},
+		{"certificate of a stranger", certificate(t, stranger, "jane"), nil, "", nil},
+		{"token", nil, map[string]string{"Authorization": "Bearer secret"}, "joe", []string{"devs", "ops", "system:authenticated"}},
+		{"service account", nil, map[string]string{"Authorization": "Bearer account"}, "system:serviceaccount:a:b", []string{"system:authenticated"}},
+		{"expired", nil, map[string]string{"Authorization": "Bearer expired"}, "", nil},
+		{"unknown token", nil, map[string]string{"Authorization": "Bearer who"}, "", nil},
+		{"bootstrap", nil, map[string]string{"Authorization": "Bearer abcdef.0123456789abcdef"}, "system:bootstrap:abcdef",
+			[]string{"system:bootstrappers", "system:bootstrappers:kubeadm", "system:authenticated"}},
+		{"front proxy", certificate(t, front, "front"), remote, "remote", []string{"g", "system:authenticated"}},
+		{"front proxy of another name", certificate(t, front, "back"), remote, "", nil},
+		{"headers without proxy", nil, remote, "system:anonymous", []string{"system:unauthenticated"}},
+		{"headers with a client certificate", certificate(t, ca, "jane"), remote, "jane", []string{"system:authenticated"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := httptest.NewRequest("GET", "/api", nil)
+			r.TLS = tt.tls
+			for k, v := range tt.headers {
+				r.Header.Set(k, v)
+			}
+			response, ok, err := c.AuthenticateRequest(r)
+			if ok != (tt.want != "") {
+				t.Fatalf("%v %v %v", response, ok, err)
+			}
+			if !ok {
+				return
+			}
+			if response.User.GetName() != tt.want || !slices.Equal(response.User.GetGroups(), tt.groups) {
+				t.Errorf("user %q, groups %q", response.User.GetName(), response.User.GetGroups())
+			}
+			if tt.want == "remote" && response.User.GetExtra()["acme/key"][0] != "v" {
+				t.Errorf("extra %v", response.User.GetExtra())
+			}
+			if len(r.Header.Values("X-Remote-User")) > 0 && tt.want == "remote" {
+				t.Error("the headers stayed")
+			}
+		})
+	}
+	response, ok, err := c.AuthenticateToken(context.Background(), "secret", nil)
+	if err != nil || !ok || response.User.GetName() != "joe" || !slices.Equal(response.Audiences, []string{"api"}) {
+		t.Errorf("token review: %v %v %v", response, ok, err)
+	}
+	if _, ok, _ := c.AuthenticateToken(context.Background(), "secret", []string{"vault"}); ok {
+		t.Error("a token of the file is good for any audience")
+	}
+	if _, ok, err := c.AuthenticateToken(context.Background(), "who", nil); ok || err == nil {
+		t.Error("an unknown token passed for anonymous")
+	}
+}
+
+func TestWithoutAnonymous(t *testing.T) {
+	c, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, _ := c.AuthenticateRequest(httptest.NewRequest("GET", "/", nil)); ok {
+		t.Error("let in")
+	}
+}
+
+func TestBadFiles(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"missing CA":     {ClientCAFile: "/does/not/exist"},
+		"CA is no PEM":   {ClientCAFile: write(t, "x", []byte("x"))},
+		"missing tokens": {TokenFile: "/does/not/exist"},
+		"broken tokens":  {TokenFile: write(t, "y", []byte("one,two\n"))},
+		"missing front":  {RequestHeader: RequestHeader{ClientCAFile: "/does/not/exist"}},
+	} {
+		if _, err := New(cfg); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestCAReload(t *testing.T) {
+	first, pair := authority(t)
+	second, pair2 := authority(t)
+	file := write(t, "ca.crt", pair.Cert)
+	clk := testingclock.NewFakeClock(time.Now())
+	c, err := New(Config{ClientCAFile: file, Clock: clk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(a *certs.Authority) bool {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.TLS = certificate(t, a, "jane")
+		_, ok, _ := c.AuthenticateRequest(r)
+		return ok
+	}
+	if !try(first) || try(second) {
+		t.Fatal("before the change")
+	}
+	for _, content := range [][]byte{[]byte("garbage"), pair2.Cert} {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := c.clientCA.load()
+		if good := string(content) != "garbage"; (err == nil) != good || try(first) == good || try(second) != good {
+			t.Errorf("after writing %.7s: %v", content, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- c.Run(ctx) }()
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func bootstrapSecret(change func(*corev1.Secret)) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef"}, Type: corev1.SecretTypeBootstrapToken,
+		Data: map[string][]byte{"token-id": []byte("abcdef"), "token-secret": []byte("0123456789abcdef"), "usage-bootstrap-authentication": []byte("true"),
+			"expiration": []byte("2100-01-01T00:00:00Z"), "auth-extra-groups": []byte("system:bootstrappers:kubeadm")}}
+	if change != nil {
+		change(s)
+	}
+	return s
+}
+
+func TestBootstrapTokenRefusals(t *testing.T) {
+	set := func(key, value string) func(*corev1.Secret) {
+		return func(s *corev1.Secret) { s.Data[key] = []byte(value) }
+	}
+	now := metav1.Now()
+	for name, change := range map[string]func(*corev1.Secret){
+		"other secret":   set("token-secret", "fedcba9876543210"),
+		"other id":       set("token-id", "fedcba"),
+		"expired":        set("expiration", "2001-01-01T00:00:00Z"),
+		"bad expiration": set("expiration", "tomorrow"),
+		"not for this":   set("usage-bootstrap-authentication", "no"),
+		"foreign group":  set("auth-extra-groups", "system:masters"),
+		"wrong type":     func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque },
+		"going away":     func(s *corev1.Secret) { s.DeletionTimestamp = &now },
+	} {
+		store := &objectstest.Store{}
+		store.Put(corev1.Resource("secrets"), bootstrapSecret(change))
+		b := &bootstrapTokens{objects: store, clock: testingclock.NewFakeClock(time.Now())}
+		if response, ok, err := b.AuthenticateToken(context.Background(), "abcdef.0123456789abcdef"); ok || err != nil {
+			t.Errorf("%s: %v %v %v", name, response, ok, err)
+		}
+	}
+}
+
+func FuzzRequestHeaders(f *testing.F) {
+	f.Add("user", "X-Remote-Extra-%zz", "v")
+	f.Add("", "X-Remote-Extra-", "")
+	h := &RequestHeader{UsernameHeaders: []string{"X-Remote-User"}, ExtraHeaderPrefixes: []string{"X-Remote-Extra-"}}
+	f.Fuzz(func(t *testing.T, name, key, value string) {
+		r := &http.Request{Header: http.Header{"X-Remote-User": {name}, key: {value}}}
+		response, ok, err := h.AuthenticateRequest(r)
+		if err != nil || ok != (name != "") || (ok && response.User.GetName() != name) {
+			t.Errorf("%v %v %v", response, ok, err)
+		}
+	})
+}

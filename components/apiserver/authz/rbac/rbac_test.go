@@ -1,0 +1,213 @@
+package rbac
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+)
+
+func clusterRole(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
+	return &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}
+}
+
+func role(namespace, name string, rules ...rbacv1.PolicyRule) *rbacv1.Role {
+	return &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Rules: rules}
+}
+
+func clusterBinding(name, roleName string, subjects ...rbacv1.Subject) *rbacv1.ClusterRoleBinding {
+	return &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}, Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: roleName}}
+}
+
+func roleBinding(namespace, name, kind, roleName string, subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
+	return &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Subjects: subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: roleName}}
+}
+
+func rule(verbs, groups, resources string, names ...string) rbacv1.PolicyRule {
+	return rbacv1.PolicyRule{Verbs: strings.Split(verbs, ","), APIGroups: strings.Split(groups, ","), Resources: strings.Split(resources, ","), ResourceNames: names}
+}
+
+func userSubject(name string) rbacv1.Subject  { return rbacv1.Subject{Kind: "User", Name: name} }
+func groupSubject(name string) rbacv1.Subject { return rbacv1.Subject{Kind: "Group", Name: name} }
+func account(namespace, name string) rbacv1.Subject {
+	return rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name}
+}
+
+func fixture() *Authorizer {
+	r := New()
+	r.ClusterRoleChanged(nil, clusterRole("reader", rule("get,list", "", "pods,pods/log")))
+	r.ClusterRoleChanged(nil, clusterRole("scaler", rule("update", "*", "*/scale"), rule("*", "apps", "deployments", "web")))
+	r.ClusterRoleChanged(nil, clusterRole("admin", everything...))
+	r.ClusterRoleChanged(nil, clusterRole("metrics", rbacv1.PolicyRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics", "/debug/*"}}))
+	r.RoleChanged(nil, role("ns", "local", rule("create", "", "configmaps")))
+	r.ClusterRoleBindingChanged(nil, clusterBinding("readers", "reader", groupSubject("devs")))
+	r.ClusterRoleBindingChanged(nil, clusterBinding("metrics", "metrics", userSubject("prom")))
+	r.ClusterRoleBindingChanged(nil, clusterBinding("root", "admin", userSubject("root")))
+	r.RoleBindingChanged(nil, roleBinding("ns", "scalers", "ClusterRole", "scaler", userSubject("jane")))
+	r.RoleBindingChanged(nil, roleBinding("ns", "locals", "Role", "local", account("", "builder"), account("other", "helper")))
+	r.RoleBindingChanged(nil, roleBinding("ns", "dangling", "Role", "gone", userSubject("lost")))
+	return r
+}
+
+func ask(u string, groups []string, verb, namespace, group, resource, name string) authorizer.AttributesRecord {
+	resource, sub, _ := strings.Cut(resource, "/")
+	return authorizer.AttributesRecord{User: &user.DefaultInfo{Name: u, Groups: groups}, Verb: verb, Namespace: namespace,
+		APIGroup: group, Resource: resource, Subresource: sub, Name: name, ResourceRequest: true}
+}
+
+func TestAuthorize(t *testing.T) {
+	devs := []string{"devs"}
+	for _, tt := range []struct {
+		name   string
+		a      authorizer.AttributesRecord
+		want   bool
+		reason string
+	}{
+		{"group, any namespace", ask("x", devs, "list", "any", "", "pods", ""), true, `RBAC: allowed by ClusterRoleBinding "readers" of ClusterRole "reader" to Group "devs"`},
+		{"group, cluster", ask("x", devs, "list", "", "", "pods", ""), true, ""},
+		{"subresource", ask("x", devs, "get", "ns", "", "pods/log", "p"), true, ""},
+		{"other subresource", ask("x", devs, "get", "ns", "", "pods/exec", "p"), false, ""},
+		{"other verb", ask("x", devs, "delete", "ns", "", "pods", "p"), false, ""},
+		{"other group of the API", ask("x", devs, "get", "ns", "metrics.k8s.io", "pods", "p"), false, ""},
+		{"nobody", ask("x", nil, "get", "ns", "", "pods", "p"), false, ""},
+		{"cluster role in namespace", ask("jane", nil, "update", "ns", "apps", "deployments/scale", "any"), true, `RBAC: allowed by RoleBinding "scalers/ns" of ClusterRole "scaler" to User "jane"`},
+		{"but not in another", ask("jane", nil, "update", "other", "apps", "deployments/scale", "any"), false, ""},
+		{"nor for the cluster", ask("jane", nil, "update", "", "apps", "deployments/scale", "any"), false, ""},
+		{"resource name", ask("jane", nil, "delete", "ns", "apps", "deployments", "web"), true, ""},
+		{"other resource name", ask("jane", nil, "delete", "ns", "apps", "deployments", "db"), false, ""},
+		{"create has no name", ask("jane", nil, "create", "ns", "apps", "deployments", ""), false, ""},
+		{"account of the binding's namespace", ask("system:serviceaccount:ns:builder", nil, "create", "ns", "", "configmaps", ""), true, `RBAC: allowed by RoleBinding "locals/ns" of Role "local" to ServiceAccount "builder/"`},
+		{"account of another namespace", ask("system:serviceaccount:other:helper", nil, "create", "ns", "", "configmaps", ""), true, ""},
+		{"account of the wrong namespace", ask("system:serviceaccount:other:builder", nil, "create", "ns", "", "configmaps", ""), false, ""},
+		{"missing role", ask("lost", nil, "get", "ns", "", "pods", ""), false, `RBAC: roles.rbac.authorization.k8s.io "gone" not found`},
+		{"everything", ask("root", nil, "frob", "ns", "example.com", "widgets/x", "n"), true, ""},
+		{"url", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "prom"}, Verb: "get", Path: "/metrics"}, true, ""},
+		{"url prefix", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "prom"}, Verb: "get", Path: "/debug/pprof/heap"}, true, ""},
+		{"other url", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "prom"}, Verb: "get", Path: "/metrics/slis"}, false, ""},
+		{"url, other verb", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "prom"}, Verb: "post", Path: "/metrics"}, false, ""},
+		{"no user", authorizer.AttributesRecord{Verb: "get", Path: "/metrics"}, false, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			decision, reason, err := fixture().Authorize(context.Background(), tt.a)
+			if err != nil || (decision == authorizer.DecisionAllow) != tt.want || decision == authorizer.DecisionDeny {
+				t.Errorf("decision %v, reason %q, error %v", decision, reason, err)
+			}
+			if tt.reason != "" && reason != tt.reason {
+				t.Errorf("reason %q, want %q", reason, tt.reason)
+			}
+		})
+	}
+}
+
+func TestChangesAreFollowed(t *testing.T) {
+	r := fixture()
+	list := ask("x", []string{"devs"}, "list", "ns", "", "pods", "")
+	check := func(when string, a authorizer.AttributesRecord, want bool) {
+		t.Helper()
+		if decision, _, _ := r.Authorize(context.Background(), a); (decision == authorizer.DecisionAllow) != want {
+			t.Errorf("%s: %v", when, decision)
+		}
+	}
+	readers := clusterBinding("readers", "reader", groupSubject("devs"))
+	check("before", list, true)
+	moved := clusterBinding("readers", "reader", groupSubject("ops"))
+	r.ClusterRoleBindingChanged(readers, moved)
+	check("subject taken away", list, false)
+	check("subject added", ask("x", []string{"ops"}, "list", "ns", "", "pods", ""), true)
+	r.ClusterRoleBindingChanged(moved, readers)
+	check("subject back", list, true)
+	reader := clusterRole("reader", rule("get,list", "", "pods,pods/log"))
+	r.ClusterRoleChanged(reader, clusterRole("reader", rule("get", "", "pods")))
+	check("rule taken away", list, false)
+	r.ClusterRoleChanged(reader, reader)
+	check("rule back", list, true)
+	r.ClusterRoleChanged(reader, nil)
+	check("role deleted", list, false)
+	r.ClusterRoleChanged(nil, reader)
+	r.ClusterRoleBindingChanged(readers, nil)
+	check("binding deleted", list, false)
+	locals := roleBinding("ns", "locals", "Role", "local", account("", "builder"), account("other", "helper"))
+	create := ask("system:serviceaccount:ns:builder", nil, "create", "ns", "", "configmaps", "")
+	check("account", create, true)
+	r.RoleBindingChanged(locals, nil)
+	check("role binding deleted", create, false)
+	if len(r.index.bindings["ns"]) != 2 {
+		t.Errorf("left behind: %v", r.index.bindings["ns"])
+	}
+}
+
+func TestRulesFor(t *testing.T) {
+	resources, urls, incomplete, err := fixture().RulesFor(context.Background(), &user.DefaultInfo{Name: "root", Groups: []string{"devs"}}, "ns")
+	if err != nil || incomplete || len(resources) != 2 || len(urls) != 1 {
+		t.Errorf("%v %v %v %v", resources, urls, incomplete, err)
+	}
+	if _, _, _, err := fixture().RulesFor(context.Background(), &user.DefaultInfo{Name: "lost"}, "ns"); err == nil {
+		t.Error("a dangling binding went unnoticed")
+	}
+}
+
+func TestEscalation(t *testing.T) {
+	r := fixture()
+	r.ClusterRoleChanged(nil, clusterRole("can-escalate", rule("escalate", rbacv1.GroupName, "clusterroles")))
+	r.ClusterRoleChanged(nil, clusterRole("can-bind", rule("bind", rbacv1.GroupName, "clusterroles", "admin")))
+	r.ClusterRoleBindingChanged(nil, clusterBinding("e", "can-escalate", userSubject("escalator")))
+	r.RoleBindingChanged(nil, roleBinding("ns", "b", "ClusterRole", "can-bind", userSubject("binder")))
+	e := &Escalation{Rules: r, Authorizer: r}
+	ctx := context.Background()
+	create := authorizer.AttributesRecord{APIGroup: rbacv1.GroupName, APIVersion: "v1", Resource: "clusterroles", ResourceRequest: true}
+
+	for _, tt := range []struct {
+		name       string
+		u          user.DefaultInfo
+		rules      []rbacv1.PolicyRule
+		aggregates bool
+		want       string // part of the error; "" means allowed
+	}{
+		{"what one has", user.DefaultInfo{Name: "x", Groups: []string{"devs"}}, []rbacv1.PolicyRule{rule("get", "", "pods")}, false, ""},
+		{"more than one has", user.DefaultInfo{Name: "x", Groups: []string{"devs"}}, []rbacv1.PolicyRule{rule("get,delete,watch", "", "pods")}, false,
+			"user \"x\" (groups=[\"devs\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"delete\" \"watch\"]}"},
+		{"masters", user.DefaultInfo{Name: "x", Groups: []string{"system:masters"}}, everything, true, ""},
+		{"escalate", user.DefaultInfo{Name: "escalator"}, everything, true, ""},
+		{"aggregation by the almighty", user.DefaultInfo{Name: "root"}, nil, true, ""},
+		{"aggregation by others", user.DefaultInfo{Name: "x", Groups: []string{"devs"}}, nil, true, "must have cluster-admin privileges to use an aggregationRule"},
+		{"nothing at all", user.DefaultInfo{Name: "nobody"}, nil, false, ""},
+	} {
+		t.Run("role/"+tt.name, func(t *testing.T) {
+			err := e.CheckRole(ctx, &tt.u, create, "new", tt.rules, tt.aggregates)
+			if (err == nil) != (tt.want == "") || (err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), tt.want))) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+
+	clusterRef := func(name string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
+	}
+	for _, tt := range []struct {
+		name, u, namespace string
+		ref                rbacv1.RoleRef
+		is                 func(error) bool
+	}{
+		{"what one has", "root", "", clusterRef("admin"), nil},
+		{"more than one has", "jane", "ns", clusterRef("admin"), apierrors.IsForbidden},
+		{"leave to bind", "binder", "ns", clusterRef("admin"), nil},
+		{"leave to bind elsewhere", "binder", "other", clusterRef("admin"), apierrors.IsForbidden},
+		{"leave to bind another", "binder", "ns", clusterRef("reader"), apierrors.IsForbidden},
+		{"missing role", "jane", "", clusterRef("gone"), apierrors.IsNotFound},
+		{"unknown kind", "jane", "", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Group"}, apierrors.IsBadRequest},
+	} {
+		t.Run("binding/"+tt.name, func(t *testing.T) {
+			err := e.CheckBinding(ctx, &user.DefaultInfo{Name: tt.u}, tt.namespace, "new", tt.ref)
+			if (tt.is == nil) != (err == nil) || (tt.is != nil && !tt.is(err)) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
