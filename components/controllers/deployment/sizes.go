@@ -19,8 +19,11 @@ func size(set *apps.ReplicaSet) int32 { return ptr.Deref(set.Spec.Replicas, 1) }
 // replicas is rounded up for surge and down for unavailable, and one of the two is never 0.
 func bounds(d *apps.Deployment) (surge, unavailable int32) {
 	rolling := d.Spec.Strategy.RollingUpdate
-	if d.Spec.Strategy.Type == apps.RecreateDeploymentStrategyType || rolling == nil {
+	if d.Spec.Strategy.Type == apps.RecreateDeploymentStrategyType {
 		return 0, 0
+	}
+	if rolling == nil { // the API server fills it in
+		rolling = &apps.RollingUpdateDeployment{}
 	}
 	surge = scaled(rolling.MaxSurge, replicas(d), true)
 	unavailable = scaled(rolling.MaxUnavailable, replicas(d), false)
