@@ -36,6 +36,8 @@ type Options struct {
 	Features []suite.Feature
 	// Filter is a regular expression over the identifiers of the cases to run; "" means all.
 	Filter string
+	// Timeout shortens the time that each case may take; 0 leaves it.
+	Timeout time.Duration
 	// Progress gets one line per case; nil for none.
 	Progress io.Writer
 }
@@ -65,7 +67,7 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 		return nil, err
 	}
 	started := time.Now()
-	engine := suite.Engine{Cluster: cluster, Cases: cases.List(), Filter: filter, Progress: o.Progress}
+	engine := suite.Engine{Cluster: cluster, Cases: cases.List(), Filter: filter, Timeout: o.Timeout, Progress: o.Progress}
 	results, err := engine.Run(ctx)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/onsi/ginkgo/v2"
+	"github.com/onsi/ginkgo/v2/formatter"
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,8 @@ type Engine struct {
 	Cases   []Case
 	// Filter picks cases by identifier; nil picks all.
 	Filter *regexp.Regexp
+	// Timeout bounds every case that is given longer; 0 for none.
+	Timeout time.Duration
 	// Progress gets a line per case; nil for none.
 	Progress io.Writer
 }
@@ -42,7 +45,8 @@ type failer struct{}
 
 func (failer) Fail() {}
 
-// Run runs the cases in order and returns them with their outcomes. It fails only when Ginkgo itself could not run.
+// Run runs the cases in order and returns them with their outcomes. Cases that ctx's end left no time for are Skipped. It
+// fails only when Ginkgo itself could not run.
 func (e *Engine) Run(ctx context.Context) ([]report.Case, error) {
 	results := make([]result, len(e.Cases))
 	ginkgo.Describe("conformance", func() {
@@ -50,18 +54,25 @@ func (e *Engine) Run(ctx context.Context) ([]report.Case, error) {
 			e.spec(ctx, &e.Cases[i], &results[i])
 		}
 	})
+	// The engine tells of each case in one line; Ginkgo's own rendering would come in between.
+	terminal := formatter.ColorableStdOut
+	formatter.ColorableStdOut = io.Discard
+	defer func() { formatter.ColorableStdOut = terminal }()
 	suiteConfig, reporterConfig := ginkgo.GinkgoConfiguration()
 	suiteConfig.Timeout = time.Hour
-	reporterConfig.Succinct = true
-	reporterConfig.SilenceSkips = true
 	ginkgo.RunSpecs(failer{}, "conformance", suiteConfig, reporterConfig)
 
 	cases := make([]report.Case, len(e.Cases))
+	ran := false
 	for i := range e.Cases {
+		ran = ran || results[i].outcome != ""
 		if results[i].outcome == "" {
-			return nil, errors.New("conformance: the engine stopped before " + e.Cases[i].ID)
+			results[i] = result{outcome: report.Skipped, reason: "the run was ended before"}
 		}
 		cases[i] = e.Cases[i].report(results[i])
+	}
+	if !ran {
+		return nil, errors.New("conformance: the engine ran no case")
 	}
 	return cases, nil
 }
@@ -71,6 +82,9 @@ func (e *Engine) spec(ctx context.Context, c *Case, out *result) {
 		if e.Filter != nil && !e.Filter.MatchString(c.ID) {
 			*out = result{outcome: report.Skipped, reason: "not asked for"}
 			ginkgo.Skip(out.reason)
+		}
+		if ctx.Err() != nil {
+			ginkgo.Skip("the run was ended")
 		}
 		if missing := e.Cluster.missing(c.Needs); missing != "" {
 			*out = result{outcome: report.NotSupported, reason: "the cluster has no " + missing}
@@ -113,6 +127,9 @@ func (e *Engine) run(ctx context.Context, c *Case) (out result) {
 	timeout := c.Timeout
 	if timeout == 0 {
 		timeout = DefaultTimeout
+	}
+	if e.Timeout > 0 {
+		timeout = min(timeout, e.Timeout)
 	}
 	started := time.Now()
 	caseCtx, cancel := context.WithTimeout(ctx, timeout)

@@ -60,7 +60,7 @@ func Cases() []suite.Case {
 		{ID: "api/watch-list", Run: watchList, Reference: concepts + "#streaming-lists",
 			Requirement: "A watch with sendInitialEvents MUST deliver the present objects, then a bookmark that marks their end, then changes."},
 		{ID: "api/watch-expired", Run: watchTooOld, Reference: concepts + "#410-gone-responses",
-			Requirement: "A watch from a version that is no longer kept MUST end with 410 Gone."},
+			Requirement: "A watch from the first version of all MUST either deliver all that came since or end with 410 Gone."},
 		{ID: "api/finalizer", Run: finalizer, Reference: finalizers,
 			Requirement: "An object with a finalizer MUST stay, marked for deletion, until the finalizer is removed, and then go."},
 		{ID: "api/delete-preconditions", Run: deletePreconditions, Reference: concepts,
