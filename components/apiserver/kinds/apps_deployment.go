@@ -31,13 +31,16 @@ func deployments() *Kind {
 					new.Generation++
 				}
 			},
+			Validate:            apps.ValidateDeployment,
+			ValidateUpdate:      apps.ValidateDeploymentUpdate,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*appsv1.Deployment]{
-			PrepareUpdate: deploymentParts.statusUpdateKeepLabels,
-			Reset:         []string{"spec", "metadata.labels"},
+			PrepareUpdate:  deploymentParts.statusUpdateKeepLabels,
+			ValidateUpdate: apps.ValidateDeploymentStatus,
+			Reset:          []string{"spec", "metadata.labels"},
 		},
 		Scale: &scale[*appsv1.Deployment]{
 			Get: func(d *appsv1.Deployment) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus) {

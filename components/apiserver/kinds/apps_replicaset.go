@@ -23,13 +23,16 @@ func replicaSets() *Kind {
 		Strategy: strategy[*appsv1.ReplicaSet]{
 			PrepareCreate:       replicaSetParts.create,
 			PrepareUpdate:       replicaSetParts.update,
+			Validate:            apps.ValidateReplicaSet,
+			ValidateUpdate:      apps.ValidateReplicaSetUpdate,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*appsv1.ReplicaSet]{
-			PrepareUpdate: replicaSetParts.statusUpdate,
-			Reset:         []string{"spec"},
+			PrepareUpdate:  replicaSetParts.statusUpdate,
+			ValidateUpdate: apps.ValidateReplicaSetStatus,
+			Reset:          []string{"spec"},
 		},
 		Scale: &scale[*appsv1.ReplicaSet]{
 			Get: func(r *appsv1.ReplicaSet) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus) {

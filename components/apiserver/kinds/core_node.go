@@ -22,13 +22,17 @@ func nodes() *Kind {
 		Strategy: strategy[*corev1.Node]{
 			// A kubelet creates its node with a status.
 			PrepareUpdate:       nodeParts.keepStatus,
+			Validate:            core.ValidateNode,
+			ValidateUpdate:      core.ValidateNodeUpdate,
+			Canonicalize:        core.SyncPodCIDR,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*corev1.Node]{
-			PrepareUpdate: nodeParts.statusUpdate,
-			Reset:         []string{"spec"},
+			PrepareUpdate:  nodeParts.statusUpdate,
+			ValidateUpdate: core.ValidateNodeUpdate,
+			Reset:          []string{"spec"},
 		},
 		Subresources: []Subresource{special("proxy", "create", "delete", "get", "patch", "update")},
 		Columns:      core.NodeColumns(),

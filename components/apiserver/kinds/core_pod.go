@@ -27,22 +27,27 @@ func pods() *Kind {
 		Strategy: strategy[*corev1.Pod]{
 			PrepareCreate:       func(_ context.Context, p *corev1.Pod) { podspec.PrepareCreate(p) },
 			PrepareUpdate:       podParts.update,
+			Validate:            podspec.ValidateCreate,
+			ValidateUpdate:      podspec.ValidateUpdate,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			ReturnDeleted:       true,
+			Canonicalize:        podspec.SyncServiceAccount,
 			Grace:               podGrace,
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*corev1.Pod]{
-			PrepareUpdate: prepareStatus,
-			Reset:         []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"},
+			PrepareUpdate:  prepareStatus,
+			ValidateUpdate: podspec.ValidateStatusUpdate,
+			Reset:          []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"},
 		},
 		Subresources: []Subresource{
 			special("attach", "create", "get"),
 			{Name: "binding", Verbs: []string{"create"}, Body: corev1.SchemeGroupVersion.WithKind("Binding")},
 			{Name: "ephemeralcontainers", Verbs: readAndWrite(), Strategy: podDoor(strategy[*corev1.Pod]{
-				PrepareUpdate: prepareEphemeral,
-				Reset:         []string{"spec.resourceClaims"},
+				PrepareUpdate:  prepareEphemeral,
+				ValidateUpdate: podspec.ValidateEphemeralUpdate,
+				Reset:          []string{"spec.resourceClaims"},
 			})},
 			{Name: "eviction", Verbs: []string{"create"}, Body: policyv1.SchemeGroupVersion.WithKind("Eviction")},
 			special("exec", "create", "get"),
@@ -50,8 +55,9 @@ func pods() *Kind {
 			special("portforward", "create", "get"),
 			special("proxy", "create", "delete", "get", "patch", "update"),
 			{Name: "resize", Verbs: readAndWrite(), Strategy: podDoor(strategy[*corev1.Pod]{
-				PrepareUpdate: prepareResize,
-				Reset:         []string{"spec.resourceClaims"},
+				PrepareUpdate:  prepareResize,
+				ValidateUpdate: podspec.ValidateResize,
+				Reset:          []string{"spec.resourceClaims"},
 			})},
 		},
 		Columns:       core.PodColumns(),
@@ -109,6 +115,7 @@ func podGrace(p *corev1.Pod, options *metav1.DeleteOptions) bool {
 // prepareStatus lets the kubelet and the scheduler write the status, and nothing that decides on the pod's life.
 func prepareStatus(ctx context.Context, new, old *corev1.Pod) {
 	podParts.statusUpdate(ctx, new, old)
+	podspec.SyncStatusIPs(&new.Status)
 	new.DeletionTimestamp = old.DeletionTimestamp
 	new.OwnerReferences = old.OwnerReferences
 	new.Status.QOSClass = old.Status.QOSClass

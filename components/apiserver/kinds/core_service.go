@@ -5,6 +5,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/core"
 )
@@ -18,6 +19,8 @@ func services(deps Deps) *Kind {
 	s := strategy[*corev1.Service]{
 		PrepareCreate:       func(_ context.Context, s *corev1.Service) { core.PrepareServiceCreate(s) },
 		PrepareUpdate:       func(_ context.Context, new, old *corev1.Service) { core.PrepareServiceUpdate(new, old) },
+		Validate:            core.ValidateService,
+		ValidateUpdate:      core.ValidateServiceUpdate,
 		ValidateName:        validation.NameIsDNS1035Label,
 		CreateOnUpdate:      true,
 		UnconditionalUpdate: true,
@@ -54,6 +57,8 @@ func endpoints() *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultEndpoints,
 		Strategy: strategy[*corev1.Endpoints]{
+			Validate:            core.ValidateEndpoints,
+			ValidateUpdate:      func(new, _ *corev1.Endpoints) field.ErrorList { return core.ValidateEndpoints(new) },
 			ValidateName:        validation.NameIsDNSSubdomain,
 			CreateOnUpdate:      true,
 			UnconditionalUpdate: true,

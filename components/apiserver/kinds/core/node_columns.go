@@ -16,8 +16,9 @@ const (
 	roleLabel  = "kubernetes.io/role"
 )
 
-// DefaultNode makes what isn't said to be allocatable the whole capacity.
+// DefaultNode makes the two forms of the pod CIDR agree, and what isn't said to be allocatable the whole capacity.
 func DefaultNode(n *corev1.Node) {
+	SyncPodCIDR(n)
 	if n.Status.Allocatable == nil && n.Status.Capacity != nil {
 		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
 	}

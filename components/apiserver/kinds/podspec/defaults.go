@@ -43,6 +43,7 @@ func Default(spec *corev1.PodSpec) {
 	setString(&spec.RestartPolicy, corev1.RestartPolicyAlways)
 	setString(&spec.SchedulerName, corev1.DefaultSchedulerName)
 	setDefault(&spec.TerminationGracePeriodSeconds, corev1.DefaultTerminationGracePeriodSeconds)
+	syncServiceAccount(spec)
 	if spec.SecurityContext == nil {
 		spec.SecurityContext = &corev1.PodSecurityContext{}
 	}

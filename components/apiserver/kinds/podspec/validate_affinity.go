@@ -1,0 +1,161 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func validateAffinity(a *corev1.Affinity, path *field.Path) field.ErrorList {
+	if a == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if n := a.NodeAffinity; n != nil {
+		at := path.Child("nodeAffinity")
+		if n.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+			errs = append(errs, NodeSelector(n.RequiredDuringSchedulingIgnoredDuringExecution,
+				at.Child("requiredDuringSchedulingIgnoredDuringExecution"))...)
+		}
+		for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
+			t, p := &n.PreferredDuringSchedulingIgnoredDuringExecution[i], at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
+			errs = append(errs, weight(t.Weight, p.Child("weight"))...)
+			errs = append(errs, nodeTerm(&t.Preference, p.Child("preference"))...)
+		}
+	}
+	if p := a.PodAffinity; p != nil {
+		errs = append(errs, podTerms(p.RequiredDuringSchedulingIgnoredDuringExecution,
+			p.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("podAffinity"))...)
+	}
+	if p := a.PodAntiAffinity; p != nil {
+		errs = append(errs, podTerms(p.RequiredDuringSchedulingIgnoredDuringExecution,
+			p.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("podAntiAffinity"))...)
+	}
+	return errs
+}
+
+func weight(w int32, at *field.Path) field.ErrorList {
+	if w <= 0 || w > 100 {
+		return field.ErrorList{field.Invalid(at, w, "must be in the range 1-100")}
+	}
+	return nil
+}
+
+// NodeSelector checks a selector of nodes.
+func NodeSelector(s *corev1.NodeSelector, path *field.Path) field.ErrorList {
+	terms := path.Child("nodeSelectorTerms")
+	if len(s.NodeSelectorTerms) == 0 {
+		return field.ErrorList{field.Required(terms, "must have at least one node selector term")}
+	}
+	var errs field.ErrorList
+	for i := range s.NodeSelectorTerms {
+		errs = append(errs, nodeTerm(&s.NodeSelectorTerms[i], terms.Index(i))...)
+	}
+	return errs
+}
+
+func nodeTerm(t *corev1.NodeSelectorTerm, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range t.MatchExpressions {
+		r, at := &t.MatchExpressions[i], path.Child("matchExpressions").Index(i)
+		switch r.Operator {
+		case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+			if len(r.Values) == 0 {
+				errs = append(errs, field.Required(at.Child("values"), "must be specified when `operator` is 'In' or 'NotIn'"))
+			}
+		case corev1.NodeSelectorOpExists, corev1.NodeSelectorOpDoesNotExist:
+			if len(r.Values) > 0 {
+				errs = append(errs, field.Forbidden(at.Child("values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
+			}
+		case corev1.NodeSelectorOpGt, corev1.NodeSelectorOpLt:
+			if len(r.Values) != 1 {
+				errs = append(errs, field.Required(at.Child("values"), "must be specified single value when `operator` is 'Lt' or 'Gt'"))
+			}
+		default:
+			errs = append(errs, field.Invalid(at.Child("operator"), r.Operator, "not a valid selector operator"))
+		}
+		errs = append(errs, metavalidation.ValidateLabelName(r.Key, at.Child("key"))...)
+	}
+	for i := range t.MatchFields {
+		errs = append(errs, nodeField(&t.MatchFields[i], path.Child("matchFields").Index(i))...)
+	}
+	return errs
+}
+
+// nodeField checks a requirement on a field of the node; only its name can be asked for.
+func nodeField(r *corev1.NodeSelectorRequirement, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch r.Operator {
+	case corev1.NodeSelectorOpIn, corev1.NodeSelectorOpNotIn:
+		if len(r.Values) != 1 {
+			errs = append(errs, field.Required(at.Child("values"), "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"))
+		}
+	default:
+		errs = append(errs, field.Invalid(at.Child("operator"), r.Operator, "not a valid selector operator"))
+	}
+	if r.Key != metav1.ObjectNameField {
+		return append(errs, field.Invalid(at.Child("key"), r.Key, "not a valid field selector key"))
+	}
+	for i, v := range r.Values {
+		for _, msg := range validation.NameIsDNSSubdomain(v, false) {
+			errs = append(errs, field.Invalid(at.Child("values").Index(i), v, msg))
+		}
+	}
+	return errs
+}
+
+func podTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range required {
+		errs = append(errs, podTerm(&required[i], path.Child("requiredDuringSchedulingIgnoredDuringExecution").Index(i))...)
+	}
+	for i := range preferred {
+		at := path.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
+		errs = append(errs, weight(preferred[i].Weight, at.Child("weight"))...)
+		errs = append(errs, podTerm(&preferred[i].PodAffinityTerm, at.Child("podAffinityTerm"))...)
+	}
+	return errs
+}
+
+func podTerm(t *corev1.PodAffinityTerm, at *field.Path) field.ErrorList {
+	errs := selector(t.LabelSelector, at.Child("labelSelector"))
+	errs = append(errs, selector(t.NamespaceSelector, at.Child("namespaceSelector"))...)
+	for _, name := range t.Namespaces {
+		for _, msg := range validation.ValidateNamespaceName(name, false) {
+			errs = append(errs, field.Invalid(at.Child("namespace"), name, msg))
+		}
+	}
+	errs = append(errs, termKeys(t, at)...)
+	if t.TopologyKey == "" {
+		return append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
+	}
+	return append(errs, metavalidation.ValidateLabelName(t.TopologyKey, at.Child("topologyKey"))...)
+}
+
+// termKeys checks the label keys whose values are taken from the pod itself.
+func termKeys(t *corev1.PodAffinityTerm, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	match := sets.New(t.MatchLabelKeys...)
+	for _, list := range []struct {
+		name string
+		keys []string
+	}{{"matchLabelKeys", t.MatchLabelKeys}, {"mismatchLabelKeys", t.MismatchLabelKeys}} {
+		if len(list.keys) > 0 && t.LabelSelector == nil {
+			errs = append(errs, field.Forbidden(at.Child(list.name), "must not be specified when labelSelector is not set"))
+		}
+		for i, key := range list.keys {
+			errs = append(errs, metavalidation.ValidateLabelName(key, at.Child(list.name).Index(i))...)
+			if list.name == "mismatchLabelKeys" && match.Has(key) {
+				errs = append(errs, field.Invalid(at.Child("matchLabelKeys"), key, "exists in both matchLabelKeys and mismatchLabelKeys"))
+			}
+		}
+	}
+	return errs
+}
+
+func selector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	return metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at)
+}

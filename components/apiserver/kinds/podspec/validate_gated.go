@@ -1,0 +1,67 @@
+package podspec
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// tighterNodes checks that a gated pod's node selector and required node affinity only get stricter (KEP-3838).
+func tighterNodes(new, old *corev1.PodSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for key, was := range old.NodeSelector {
+		if is, kept := new.NodeSelector[key]; !kept || is != was {
+			errs = append(errs, field.Invalid(path.Child("nodeSelector"), new.NodeSelector, "only additions are allowed (no mutations or deletions)"))
+			break
+		}
+	}
+	was, is := required(old.Affinity), required(new.Affinity)
+	if was == nil {
+		return errs
+	}
+	at := path.Child("affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+	if is == nil || len(is.NodeSelectorTerms) != len(was.NodeSelectorTerms) {
+		var terms []corev1.NodeSelectorTerm
+		if is != nil {
+			terms = is.NodeSelectorTerms
+		}
+		return append(errs, field.Invalid(at, terms, "no additions/deletions to non-empty NodeSelectorTerms list are allowed"))
+	}
+	for i := range was.NodeSelectorTerms {
+		if !startsWith(is.NodeSelectorTerms[i].MatchExpressions, was.NodeSelectorTerms[i].MatchExpressions) ||
+			!startsWith(is.NodeSelectorTerms[i].MatchFields, was.NodeSelectorTerms[i].MatchFields) {
+			errs = append(errs, field.Invalid(at.Index(i), is.NodeSelectorTerms[i], "only additions are allowed (no mutations or deletions)"))
+		}
+	}
+	return errs
+}
+
+func required(a *corev1.Affinity) *corev1.NodeSelector {
+	if a == nil || a.NodeAffinity == nil {
+		return nil
+	}
+	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+}
+
+func startsWith(list, prefix []corev1.NodeSelectorRequirement) bool {
+	return len(list) >= len(prefix) && apiequality.Semantic.DeepEqual(list[:len(prefix)], prefix)
+}
+
+// withNodeAffinity returns new with the node affinity of old.
+func withNodeAffinity(new, old *corev1.Affinity) *corev1.Affinity {
+	var node *corev1.NodeAffinity
+	if old != nil {
+		node = old.NodeAffinity
+	}
+	if new == nil && node == nil {
+		return old
+	}
+	out := &corev1.Affinity{NodeAffinity: node}
+	if new != nil {
+		out.PodAffinity, out.PodAntiAffinity = new.PodAffinity, new.PodAntiAffinity
+	}
+	if old == nil && *out == (corev1.Affinity{}) {
+		return nil
+	}
+	return out
+}

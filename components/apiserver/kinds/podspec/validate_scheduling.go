@@ -1,0 +1,135 @@
+package podspec
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+func validateTolerations(list []corev1.Toleration, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range list {
+		t, at := &list[i], path.Index(i)
+		if t.Key != "" {
+			errs = append(errs, metavalidation.ValidateLabelName(t.Key, at.Child("key"))...)
+		} else if t.Operator != corev1.TolerationOpExists {
+			errs = append(errs, field.Invalid(at.Child("operator"), t.Operator,
+				"operator must be Exists when `key` is empty, which means \"match all values and all keys\""))
+		}
+		if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
+			errs = append(errs, field.Invalid(at.Child("effect"), t.Effect, "effect must be 'NoExecute' when `tolerationSeconds` is set"))
+		}
+		switch t.Operator {
+		case corev1.TolerationOpEqual, "":
+			if msgs := utilvalidation.IsValidLabelValue(t.Value); len(msgs) > 0 {
+				errs = append(errs, field.Invalid(at.Child("operator"), t.Value, strings.Join(msgs, ";")))
+			}
+		case corev1.TolerationOpExists:
+			if t.Value != "" {
+				errs = append(errs, field.Invalid(at.Child("operator"), t, "value must be empty when `operator` is 'Exists'"))
+			}
+		default:
+			errs = append(errs, field.NotSupported(at.Child("operator"), t.Operator,
+				[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
+		}
+		if t.Effect != "" {
+			errs = append(errs, TaintEffect(t.Effect, true, at.Child("effect"))...)
+		}
+	}
+	return errs
+}
+
+// TaintEffect checks the effect of a taint or a toleration.
+func TaintEffect(e corev1.TaintEffect, allowEmpty bool, at *field.Path) field.ErrorList {
+	switch e {
+	case corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute:
+		return nil
+	case "":
+		if allowEmpty {
+			return nil
+		}
+		return field.ErrorList{field.Required(at, "")}
+	}
+	return field.ErrorList{field.NotSupported(at, e, []corev1.TaintEffect{
+		corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule})}
+}
+
+func validateGates(list []corev1.PodSchedulingGate, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, g := range list {
+		for _, msg := range utilvalidation.IsQualifiedName(g.Name) {
+			errs = append(errs, field.Invalid(path.Index(i), g.Name, msg))
+		}
+		if seen.Has(g.Name) {
+			errs = append(errs, field.Duplicate(path.Index(i), g.Name))
+		}
+		seen.Insert(g.Name)
+	}
+	return errs
+}
+
+func validateSpread(list []corev1.TopologySpreadConstraint, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i := range list {
+		c, at := &list[i], path.Index(i)
+		if c.MaxSkew <= 0 {
+			errs = append(errs, field.Invalid(at.Child("maxSkew"), c.MaxSkew, "must be greater than zero"))
+		}
+		if c.TopologyKey == "" {
+			errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
+		} else {
+			errs = append(errs, metavalidation.ValidateLabelName(c.TopologyKey, at.Child("topologyKey"))...)
+		}
+		if c.WhenUnsatisfiable != corev1.DoNotSchedule && c.WhenUnsatisfiable != corev1.ScheduleAnyway {
+			errs = append(errs, field.NotSupported(at.Child("whenUnsatisfiable"), c.WhenUnsatisfiable,
+				[]corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}))
+		}
+		pair := fmt.Sprintf("{%v, %v}", c.TopologyKey, c.WhenUnsatisfiable)
+		if seen.Has(pair) {
+			errs = append(errs, field.Duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), pair))
+		}
+		seen.Insert(pair)
+		if m := c.MinDomains; m != nil {
+			if *m <= 0 {
+				errs = append(errs, field.Invalid(at.Child("minDomains"), m, "must be greater than zero"))
+			}
+			if c.WhenUnsatisfiable != corev1.DoNotSchedule {
+				errs = append(errs, field.Invalid(at.Child("minDomains"), m,
+					fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule, c.WhenUnsatisfiable)))
+			}
+		}
+		errs = append(errs, inclusion(c.NodeAffinityPolicy, at.Child("nodeAffinityPolicy"))...)
+		errs = append(errs, inclusion(c.NodeTaintsPolicy, at.Child("nodeTaintsPolicy"))...)
+		errs = append(errs, spreadKeys(c, at.Child("matchLabelKeys"))...)
+		errs = append(errs, selector(c.LabelSelector, at.Child("labelSelector"))...)
+	}
+	return errs
+}
+
+func inclusion(p *corev1.NodeInclusionPolicy, at *field.Path) field.ErrorList {
+	if p == nil || *p == corev1.NodeInclusionPolicyHonor || *p == corev1.NodeInclusionPolicyIgnore {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(at, p, []corev1.NodeInclusionPolicy{corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore})}
+}
+
+func spreadKeys(c *corev1.TopologySpreadConstraint, path *field.Path) field.ErrorList {
+	if len(c.MatchLabelKeys) == 0 {
+		return nil
+	}
+	if c.LabelSelector == nil {
+		return field.ErrorList{field.Forbidden(path, "must not be specified when labelSelector is not set")}
+	}
+	var errs field.ErrorList
+	for i, key := range c.MatchLabelKeys {
+		errs = append(errs, metavalidation.ValidateLabelName(key, path.Index(i))...)
+	}
+	return errs
+}
