@@ -1,0 +1,274 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/runtime/runtimetest"
+)
+
+const (
+	owner = "quintet.owner"
+	image = "quintet-runtime-test:dev"
+	cidr  = "10.253.7.0/24"
+)
+
+// program is all that the test's containers do: wait, or say something and exit, or write and read.
+const program = `package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strconv"
+	"syscall"
+)
+
+func main() {
+	switch os.Args[1] {
+	case "sleep":
+		signals := make(chan os.Signal, 1)
+		signal.Notify(signals, syscall.SIGTERM)
+		<-signals
+	case "say":
+		fmt.Println(os.Args[2])
+		fmt.Fprintln(os.Stderr, "to stderr")
+		code, _ := strconv.Atoi(os.Args[3])
+		os.Exit(code)
+	case "copy":
+		io.Copy(os.Stdout, os.Stdin)
+	}
+}
+`
+
+// TestMain leaves no image behind.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if e, err := New(context.Background(), Options{Endpoint: endpoint()}); err == nil {
+		_, _ = e.api.ImageRemove(context.Background(), image, client.ImageRemoveOptions{})
+		_ = e.Close()
+	}
+	os.Exit(code)
+}
+
+func endpoint() string {
+	if host := os.Getenv("DOCKER_HOST"); host != "" {
+		return host
+	}
+	return client.DefaultDockerHost
+}
+
+// engine returns an engine with the test image, and skips the test where no engine answers (but not in CI).
+func engine(t *testing.T) *Engine {
+	t.Helper()
+	e, err := New(t.Context(), Options{
+		Endpoint: endpoint(), Node: "runtime-test-" + strings.ToLower(t.Name()), Network: "quintet-runtime-test", Labels: map[string]string{owner: "runtime-test"},
+	})
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skipf("no docker engine: %v", err)
+	}
+	t.Cleanup(func() {
+		_, _ = e.api.NetworkRemove(context.Background(), e.options.Network, client.NetworkRemoveOptions{})
+		_ = e.Close()
+	})
+	build(t, e)
+	return e
+}
+
+// build imports an image that holds one static program.
+func build(t *testing.T, e *Engine) {
+	t.Helper()
+	if _, err := e.Image(t.Context(), image); err == nil {
+		return
+	}
+	dir := t.TempDir()
+	source, binary := filepath.Join(dir, "main.go"), filepath.Join(dir, "program")
+	if err := os.WriteFile(source, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-s -w", "-o", binary, source)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, output)
+	}
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var archive bytes.Buffer
+	files := tar.NewWriter(&archive)
+	if err := files.WriteHeader(&tar.Header{Name: "program", Mode: 0o755, Size: int64(len(data))}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := files.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := files.Close(); err != nil {
+		t.Fatal(err)
+	}
+	imported, err := e.api.ImageImport(t.Context(), client.ImageImportSource{Source: &archive, SourceName: "-"}, image,
+		client.ImageImportOptions{Changes: []string{`ENTRYPOINT ["/program"]`, `CMD ["sleep"]`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer imported.Close()
+	if _, err := io.Copy(io.Discard, imported); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestContract(t *testing.T) {
+	e := engine(t)
+	runtimetest.Run(t, runtimetest.Subject{Engine: e, PauseImage: image, Image: image, Sleep: []string{"sleep"}, PodCIDR: cidr})
+}
+
+// run makes a pod with one container and returns its ID.
+func run(t *testing.T, e *Engine, change func(*runtime.ContainerSpec), args ...string) (types.UID, string) {
+	t.Helper()
+	ctx := t.Context()
+	if err := e.SetPodCIDR(ctx, cidr); err != nil {
+		t.Fatal(err)
+	}
+	pod := runtime.PodRef{UID: types.UID(strings.ToLower(t.Name())), Namespace: "ns", Name: "pod"}
+	sandbox, err := e.CreateSandbox(ctx, &runtime.SandboxSpec{Pod: pod, Image: image, Hostname: "pod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Remove(context.Background(), sandbox.ID) })
+	spec := &runtime.ContainerSpec{
+		Pod: pod, Name: "c", SandboxID: sandbox.ID, Image: image, ImageID: image, Args: args, LogMaxSize: "1m", LogMaxFiles: 1,
+	}
+	if change != nil {
+		change(spec)
+	}
+	id, err := e.CreateContainer(ctx, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Remove(context.Background(), id) })
+	if err := e.Start(ctx, id); err != nil {
+		t.Fatal(err)
+	}
+	return pod.UID, id
+}
+
+func await(t *testing.T, e *Engine, uid types.UID) runtime.Container {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		pod, err := e.Pod(t.Context(), uid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := pod.Container("c"); c != nil && c.State == runtime.Exited {
+			return *c
+		}
+	}
+	t.Fatal("the container did not end")
+	return runtime.Container{}
+}
+
+func TestExitCodeAndLogs(t *testing.T) {
+	e := engine(t)
+	uid, id := run(t, e, nil, "say", "hello", "3")
+	if c := await(t, e, uid); c.ExitCode != 3 || c.Finished.Before(c.Started) {
+		t.Errorf("got %+v", c)
+	}
+	var stdout, stderr bytes.Buffer
+	if err := e.Logs(t.Context(), id, runtime.LogOptions{Follow: true}, &stdout, &stderr); err != nil {
+		t.Fatal(err)
+	}
+	if stdout.String() != "hello\n" || stderr.String() != "to stderr\n" {
+		t.Errorf("stdout %q, stderr %q", stdout.String(), stderr.String())
+	}
+	none := int64(0)
+	stdout.Reset()
+	if err := e.Logs(t.Context(), id, runtime.LogOptions{Tail: &none}, &stdout, nil); err != nil || stdout.Len() > 0 {
+		t.Errorf("tail 0: %q, %v", stdout.String(), err)
+	}
+}
+
+func TestExec(t *testing.T) {
+	e := engine(t)
+	_, id := run(t, e, nil, "sleep")
+	var stdout, stderr bytes.Buffer
+	code, err := e.Exec(t.Context(), id, runtime.ExecOptions{Command: []string{"/program", "say", "hi", "4"}, Stdout: &stdout, Stderr: &stderr})
+	if err != nil || code != 4 || stdout.String() != "hi\n" || stderr.String() != "to stderr\n" {
+		t.Errorf("code %d, stdout %q, stderr %q, %v", code, stdout.String(), stderr.String(), err)
+	}
+	stdout.Reset()
+	code, err = e.Exec(t.Context(), id, runtime.ExecOptions{Command: []string{"/program", "copy"}, Stdin: strings.NewReader("through"), Stdout: &stdout})
+	if err != nil || code != 0 || stdout.String() != "through" {
+		t.Errorf("copy: code %d, stdout %q, %v", code, stdout.String(), err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := e.Exec(ctx, id, runtime.ExecOptions{Command: []string{"/program", "sleep"}, Stdout: &stdout}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a command that takes too long: %v", err)
+	}
+}
+
+func TestStartFailureIsToldInTheContainer(t *testing.T) {
+	e := engine(t)
+	ctx := t.Context()
+	if err := e.SetPodCIDR(ctx, cidr); err != nil {
+		t.Fatal(err)
+	}
+	pod := runtime.PodRef{UID: "start-failure", Namespace: "ns", Name: "pod"}
+	sandbox, err := e.CreateSandbox(ctx, &runtime.SandboxSpec{Pod: pod, Image: image})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Remove(context.Background(), sandbox.ID) })
+	id, err := e.CreateContainer(ctx, &runtime.ContainerSpec{
+		Pod: pod, Name: "c", SandboxID: sandbox.ID, Image: image, ImageID: image, Command: []string{"/absent"}, LogMaxSize: "1m", LogMaxFiles: 1,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Remove(context.Background(), id) })
+	if err := e.Start(ctx, id); err == nil {
+		t.Fatal("a program that is not there was started")
+	}
+	got, err := e.Pod(ctx, pod.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := got.Container("c"); c.State != runtime.Exited || c.StartErr == "" || c.ExitCode == 0 {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestMountsAndLimits(t *testing.T) {
+	e := engine(t)
+	dir := t.TempDir()
+	_, id := run(t, e, func(s *runtime.ContainerSpec) {
+		s.Mounts = []runtime.Mount{{Source: dir, Target: "/data", ReadOnly: true}}
+		s.MemoryBytes, s.CPUShares, s.CPUQuota, s.CPUPeriod = 64<<20, 512, 50000, 100000
+		s.DropCaps, s.ReadOnlyRoot, s.NoNewPrivs, s.Seccomp = []string{"ALL"}, true, true, "unconfined"
+	}, "sleep")
+	answer, err := e.api.ContainerInspect(t.Context(), id, client.ContainerInspectOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := answer.Container.HostConfig
+	if host.Memory != 64<<20 || host.CPUShares != 512 || host.CPUQuota != 50000 || !host.ReadonlyRootfs || len(host.Mounts) != 1 || !host.Mounts[0].ReadOnly {
+		t.Errorf("got %+v", host)
+	}
+}

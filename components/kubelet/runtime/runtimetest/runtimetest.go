@@ -1,0 +1,260 @@
+// Package runtimetest is the contract of runtime.Engine: every implementation passes it.
+package runtimetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+)
+
+// Subject is an engine under test.
+type Subject struct {
+	Engine runtime.Engine
+	// PauseImage and Image are on the engine. Image, with Sleep as arguments, runs until it is stopped.
+	PauseImage, Image string
+	Sleep             []string
+	// PodCIDR is for the pods of this test.
+	PodCIDR string
+}
+
+// patience bounds how long a test waits for what must happen.
+const patience = 60 * time.Second
+
+// Run runs the contract.
+func Run(t *testing.T, s Subject) {
+	if err := s.Engine.SetPodCIDR(t.Context(), s.PodCIDR); err != nil {
+		t.Fatalf("SetPodCIDR: %v", err)
+	}
+	if err := s.Engine.SetPodCIDR(t.Context(), s.PodCIDR); err != nil {
+		t.Fatalf("SetPodCIDR again: %v", err)
+	}
+	for name, test := range map[string]func(*testing.T, Subject){
+		"info": info, "life of a pod": life, "events": events, "absent": absent, "attempts": attempts, "images": images,
+	} {
+		t.Run(name, func(t *testing.T) { test(t, s) })
+	}
+}
+
+func info(t *testing.T, s Subject) {
+	got, err := s.Engine.Info(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Name == "" || got.Version == "" || got.CPUs <= 0 || got.MemoryBytes <= 0 || got.Architecture == "" {
+		t.Errorf("incomplete: %+v", got)
+	}
+}
+
+func ref(name string) runtime.PodRef {
+	return runtime.PodRef{UID: types.UID("contract-" + name), Namespace: "contract", Name: name}
+}
+
+func (s Subject) sandbox(t *testing.T, pod runtime.PodRef, attempt int) runtime.Sandbox {
+	t.Helper()
+	sandbox, err := s.Engine.CreateSandbox(t.Context(), &runtime.SandboxSpec{Pod: pod, Attempt: attempt, Image: s.PauseImage, Hostname: pod.Name})
+	if err != nil {
+		t.Fatalf("CreateSandbox: %v", err)
+	}
+	t.Cleanup(func() { s.clean(t, pod.UID) })
+	return sandbox
+}
+
+func (s Subject) container(t *testing.T, pod runtime.PodRef, sandbox runtime.Sandbox, name string, attempt int) string {
+	t.Helper()
+	id, err := s.Engine.CreateContainer(t.Context(), &runtime.ContainerSpec{
+		Pod: pod, Name: name, Attempt: attempt, SandboxID: sandbox.ID, Hash: "hash", Image: s.Image, ImageID: s.Image,
+		Args: s.Sleep, LogMaxSize: "1m", LogMaxFiles: 1,
+	})
+	if err != nil {
+		t.Fatalf("CreateContainer: %v", err)
+	}
+	return id
+}
+
+func (s Subject) clean(t *testing.T, uid types.UID) {
+	ctx := t.Context()
+	if ctx.Err() != nil {
+		ctx = cleanupContext()
+	}
+	pod, err := s.Engine.Pod(ctx, uid)
+	if err != nil {
+		t.Errorf("clean up: %v", err)
+	}
+	for _, c := range pod.Containers {
+		if err := s.Engine.Remove(ctx, c.ID); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	}
+	for _, sandbox := range pod.Sandboxes {
+		if err := s.Engine.Remove(ctx, sandbox.ID); err != nil {
+			t.Errorf("clean up: %v", err)
+		}
+	}
+}
+
+func (s Subject) pod(t *testing.T, uid types.UID) runtime.Pod {
+	t.Helper()
+	pod, err := s.Engine.Pod(t.Context(), uid)
+	if err != nil {
+		t.Fatalf("Pod: %v", err)
+	}
+	return pod
+}
+
+func life(t *testing.T, s Subject) {
+	pod := ref("life")
+	sandbox := s.sandbox(t, pod, 0)
+	if sandbox.State != runtime.Running || len(sandbox.IPs) == 0 {
+		t.Fatalf("new sandbox: %+v", sandbox)
+	}
+	id := s.container(t, pod, sandbox, "c", 0)
+	if c := s.observe(t, pod.UID, "c"); c.State != runtime.Created || c.Hash != "hash" || c.SandboxID != sandbox.ID {
+		t.Fatalf("created container: %+v", c)
+	}
+	if err := s.Engine.Start(t.Context(), id); err != nil {
+		t.Fatalf("Start: %v", err)
+	}
+	got := s.pod(t, pod.UID)
+	if c := got.Container("c"); c == nil || c.State != runtime.Running || c.Started.IsZero() || c.ID != id || c.Image != s.Image {
+		t.Fatalf("started container: %+v", c)
+	}
+	if got.UID != pod.UID || got.Name != pod.Name || got.Namespace != pod.Namespace || !got.AnyRunning() {
+		t.Errorf("pod: %+v", got)
+	}
+	if err := s.Engine.Stop(t.Context(), id, 20*time.Second); err != nil {
+		t.Fatalf("Stop: %v", err)
+	}
+	if c := s.observe(t, pod.UID, "c"); c.State != runtime.Exited || c.Finished.IsZero() || c.Finished.Before(c.Started) {
+		t.Errorf("stopped container: %+v", c)
+	}
+	if err := s.Engine.Stop(t.Context(), id, time.Second); err != nil {
+		t.Errorf("Stop of a stopped container: %v", err)
+	}
+	if err := s.Engine.Stop(t.Context(), sandbox.ID, 0); err != nil {
+		t.Fatalf("Stop of the sandbox: %v", err)
+	}
+	if state := s.pod(t, pod.UID).Sandboxes[0].State; state != runtime.Exited {
+		t.Errorf("stopped sandbox is %s", state)
+	}
+	s.clean(t, pod.UID)
+	if left := s.pod(t, pod.UID); len(left.Containers)+len(left.Sandboxes) != 0 || left.UID != pod.UID {
+		t.Errorf("left over: %+v", left)
+	}
+}
+
+func (s Subject) observe(t *testing.T, uid types.UID, name string) runtime.Container {
+	t.Helper()
+	pod := s.pod(t, uid)
+	c := pod.Container(name)
+	if c == nil {
+		t.Fatalf("container %s is gone", name)
+	}
+	return *c
+}
+
+func events(t *testing.T, s Subject) {
+	stream, err := s.Engine.Events(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := ref("events")
+	expect := func(what string) {
+		t.Helper()
+		deadline := time.After(patience)
+		for {
+			select {
+			case uid, ok := <-stream:
+				if !ok {
+					t.Fatalf("events ended before %s", what)
+				}
+				if uid == pod.UID {
+					return
+				}
+			case <-deadline:
+				t.Fatalf("no event for %s", what)
+			}
+		}
+	}
+	sandbox := s.sandbox(t, pod, 0)
+	expect("the sandbox's start")
+	id := s.container(t, pod, sandbox, "c", 0)
+	if err := s.Engine.Start(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	expect("the container's start")
+	if err := s.Engine.Stop(t.Context(), id, 0); err != nil {
+		t.Fatal(err)
+	}
+	expect("the container's end")
+}
+
+func absent(t *testing.T, s Subject) {
+	if err := s.Engine.Stop(t.Context(), "absent", 0); err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+	if err := s.Engine.Remove(t.Context(), "absent"); err != nil {
+		t.Errorf("Remove: %v", err)
+	}
+	if err := s.Engine.Start(t.Context(), "absent"); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("Start: %v", err)
+	}
+	if err := s.Engine.Logs(t.Context(), "absent", runtime.LogOptions{}, nil, nil); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("Logs: %v", err)
+	}
+	if pod := s.pod(t, "absent"); len(pod.Containers)+len(pod.Sandboxes) != 0 {
+		t.Errorf("Pod: %+v", pod)
+	}
+}
+
+func attempts(t *testing.T, s Subject) {
+	pod := ref("attempts")
+	sandbox := s.sandbox(t, pod, 0)
+	for attempt := range 3 {
+		id := s.container(t, pod, sandbox, "c", attempt)
+		if err := s.Engine.Start(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+		if attempt < 2 {
+			if err := s.Engine.Stop(t.Context(), id, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	got := s.pod(t, pod.UID)
+	var order []int
+	for _, c := range got.Containers {
+		order = append(order, c.Attempt)
+	}
+	if !slices.Equal(order, []int{2, 1, 0}) {
+		t.Errorf("attempts are %v, want the newest first", order)
+	}
+	if c := got.Container("c"); c.State != runtime.Running {
+		t.Errorf("newest: %+v", c)
+	}
+	if c := got.Previous("c"); c == nil || c.Attempt != 1 || c.State != runtime.Exited {
+		t.Errorf("previous: %+v", c)
+	}
+	all, err := s.Engine.Pods(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(all, func(p runtime.Pod) bool { return p.UID == pod.UID && len(p.Containers) == 3 }) {
+		t.Error("Pods does not list the pod")
+	}
+}
+
+func images(t *testing.T, s Subject) {
+	image, err := s.Engine.Image(t.Context(), s.Image)
+	if err != nil || image.ID == "" || image.Reference() == "" {
+		t.Errorf("Image: %+v, %v", image, err)
+	}
+}
+
+// cleanupContext outlives the test, as its clean-up does.
+func cleanupContext() context.Context { return context.Background() }
