@@ -8,6 +8,8 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
@@ -26,7 +28,8 @@ import (
 
 // Manager runs controllers.
 type Manager struct {
-	config Config
+	config   Config
+	registry *prometheus.Registry
 }
 
 // New checks c and makes a manager from it.
@@ -37,10 +40,12 @@ func New(c Config) (*Manager, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &Manager{config: c}, nil
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return &Manager{config: c, registry: registry}, nil
 }
 
-// Run works until ctx ends, and returns after everything it started has ended.
+// Run works until ctx ends, and returns after everything it started has ended. It may be called once.
 func (m *Manager) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if m.config.SecurePort != 0 {
@@ -55,7 +60,7 @@ func (m *Manager) Run(ctx context.Context) error {
 }
 
 func (m *Manager) diagnostics() (*diagnostics.Server, error) {
-	server := &diagnostics.Server{}
+	server := &diagnostics.Server{Metrics: m.registry}
 	if m.config.TLSCertFile != "" {
 		certificate, err := tls.LoadX509KeyPair(m.config.TLSCertFile, m.config.TLSPrivateKeyFile)
 		if err != nil {
@@ -93,11 +98,12 @@ type host struct {
 	clients   *clients
 	informers informers.SharedInformerFactory
 	events    record.EventBroadcaster
+	metrics   *runner.Metrics
 }
 
 // lead runs the controllers until ctx ends or one of them fails.
 func (m *Manager) lead(ctx context.Context, root *rest.Config) error {
-	h := &host{config: &m.config}
+	h := &host{config: &m.config, metrics: runner.NewMetrics(m.registry)}
 	var err error
 	if h.clients, err = newClients(root, m.config.UseServiceAccountCredentials); err != nil {
 		return err
@@ -143,6 +149,7 @@ func (h *host) controllers(ctx context.Context) (map[string]runner.Controller, e
 			Informers: h.informers,
 			Events:    h.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: e.source}),
 			Clock:     h.config.Clock,
+			Metrics:   h.metrics,
 			Workers:   e.workers(h.config),
 		})
 		if err != nil {

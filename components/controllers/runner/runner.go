@@ -31,6 +31,8 @@ type Env struct {
 	Events record.EventRecorder
 	// Clock is the only source of time.
 	Clock clock.WithTicker
+	// Metrics may be nil.
+	Metrics *Metrics
 	// Workers is how many keys may be reconciled at once; at least 1.
 	Workers int
 }
@@ -41,24 +43,32 @@ type Loop[K comparable] struct {
 	name      string
 	workers   int
 	reconcile func(context.Context, K) error
+	clock     clock.PassiveClock
+	metrics   queueMetrics
 	queue     workqueue.TypedRateLimitingInterface[K]
 	synced    []cache.InformerSynced
 }
 
 // NewLoop makes a loop that calls reconcile for every key added, from env.Workers goroutines.
 func NewLoop[K comparable](name string, env Env, reconcile func(context.Context, K) error) *Loop[K] {
-	return &Loop[K]{
+	l := &Loop[K]{
 		name:      name,
+		clock:     env.Clock,
 		workers:   max(env.Workers, 1),
 		reconcile: reconcile,
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.DefaultTypedControllerRateLimiter[K](),
 			workqueue.TypedRateLimitingQueueConfig[K]{Clock: env.Clock}),
 	}
+	l.metrics = env.Metrics.queue(name, l.queue.Len)
+	return l
 }
 
 // Add asks for key to be reconciled.
-func (l *Loop[K]) Add(key K) { l.queue.Add(key) }
+func (l *Loop[K]) Add(key K) {
+	l.metrics.adds()
+	l.queue.Add(key)
+}
 
 // AddAfter asks for key to be reconciled once delay has passed.
 func (l *Loop[K]) AddAfter(key K, delay time.Duration) { l.queue.AddAfter(key, delay) }
@@ -106,7 +116,11 @@ func (l *Loop[K]) next(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	if err := l.reconcile(ctx, key); err != nil {
+	began := l.clock.Now()
+	err := l.reconcile(ctx, key)
+	l.metrics.work(l.clock.Since(began).Seconds())
+	if err != nil {
+		l.metrics.retries()
 		if ctx.Err() == nil {
 			klog.FromContext(ctx).V(2).Info("Reconciliation failed and will be retried", "loop", l.name, "key", key, "err", err)
 		}
