@@ -79,9 +79,9 @@ func (s *start) steps() []step {
 	return []step{
 		{"prepare", s.prepare},
 		{"start components", s.startMembers},
-		{"wait for the API server", s.guarded(s.apiReady)},
-		{"wait for the controllers", s.guarded(s.controllersReady)},
-		{"wait for the nodes", s.guarded(s.nodesReady)},
+		{"wait for the API server", s.guarded(APIServer, s.apiReady)},
+		{"wait for the controllers", s.guarded(ControllerManager, s.controllersReady)},
+		{"wait for the nodes", s.guarded(Node, s.nodesReady)},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -222,6 +223,10 @@ func (l *layout) node(name string) (backend.Member, *files) {
 	} else {
 		args = append(args, "--runtime=docker", "--pod-infra-container-image=quintet/pause:dev", "--root-dir="+kubelets)
 	}
+	if l.config.without[ControllerManager] {
+		// Nobody gives the node a range of pod addresses.
+		args = append(args, fmt.Sprintf("--pod-cidr=10.244.%d.0/24", slices.Index(l.config.names(Node), name)))
+	}
 	return backend.Member{Program: "kubelet", Args: args, Data: []string{kubelets}, Machine: true}, f
 }
 
@@ -234,7 +239,6 @@ authentication:
   webhook: {enabled: true}
   x509: {clientCAFile: %s}
 authorization: {mode: Webhook}
-cgroupDriver: cgroupfs
 `, l.port(name, kubeletPort), l.files(name)("pki/ca.crt"))
 }
 

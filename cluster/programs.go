@@ -89,6 +89,7 @@ func parse(name string, addFlags func(*pflag.FlagSet), args []string) error {
 	fs := pflag.NewFlagSet(name, pflag.ContinueOnError)
 	fs.SetNormalizeFunc(cliflag.WordSepNormalizeFunc)
 	addFlags(fs)
+	fs.Int("v", 0, "Verbosity of the log; the back end has seen to it.")
 	return fs.Parse(args)
 }
 

@@ -21,6 +21,7 @@ const (
 	pollInterval  = 10 * time.Millisecond
 	guardInterval = 250 * time.Millisecond
 	tailLines     = 15
+	tailTimeout   = 5 * time.Second
 )
 
 // until polls ready until it returns nil, and reports its last error when ctx ends first.
@@ -36,8 +37,8 @@ func until(ctx context.Context, ready func(context.Context) error) error {
 		}
 		select {
 		case <-ctx.Done():
-			if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
-				return cause
+			if errors.Is(ctx.Err(), context.Canceled) {
+				return context.Cause(ctx)
 			}
 			return fmt.Errorf("not in time; last seen: %w", last)
 		case <-time.After(pollInterval):
@@ -45,23 +46,39 @@ func until(ctx context.Context, ready func(context.Context) error) error {
 	}
 }
 
-// guarded ends a wait early, with the last lines of its log, when a member ended that should run.
-func (s *start) guarded(wait func(context.Context) error) func(context.Context) error {
+// guarded ends a wait early, with the last lines of its log, when a member ended that should run. A wait that fails
+// otherwise comes with the last lines of what was waited for.
+func (s *start) guarded(component Component, wait func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithCancelCause(ctx)
+		guarded, cancel := context.WithCancelCause(ctx)
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			s.cluster.guard(ctx, cancel)
+			s.cluster.guard(guarded, cancel)
 		}()
-		err := wait(ctx)
-		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(cause, context.DeadlineExceeded) {
-			err = cause
-		}
+		err := wait(guarded)
+		ended := context.Cause(guarded)
 		cancel(nil)
 		<-done
-		return err
+		switch {
+		case err == nil:
+			return nil
+		case ended != nil && ctx.Err() == nil:
+			return ended
+		default:
+			return s.cluster.withTails(ctx, component, err)
+		}
 	}
+}
+
+// withTails adds the last lines of a component's members to err.
+func (c *Cluster) withTails(ctx context.Context, component Component, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tailTimeout)
+	defer cancel()
+	for _, m := range c.Component(component).Members {
+		err = fmt.Errorf("%w; the last lines of %s:\n%s", err, m.name, m.tail(ctx))
+	}
+	return err
 }
 
 func (c *Cluster) guard(ctx context.Context, fail context.CancelCauseFunc) {

@@ -31,9 +31,6 @@ func perform(ctx context.Context, report func(Event), steps []step) error {
 		report(Event{Step: s.name})
 		began := time.Now()
 		err := s.run(ctx)
-		if cause := context.Cause(ctx); err != nil && cause != nil {
-			err = cause // why the context ended tells more than that it did
-		}
 		report(Event{Step: s.name, Done: true, Took: time.Since(began), Err: err})
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)

@@ -23,7 +23,7 @@ type Config struct {
 	ClientURL string
 	// UnsafeNoFsync trades durability against a crash of the machine for speed.
 	UnsafeNoFsync bool
-	// LogLevel is zap's: "error" if empty.
+	// LogLevel is zap's: "fatal" if empty.
 	LogLevel string
 }
 
@@ -51,7 +51,7 @@ func New(c Config) (*Server, error) {
 	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
 	config.UnsafeNoFsync = c.UnsafeNoFsync
-	config.LogLevel = "error"
+	config.LogLevel = "fatal" // its way to end is to log several errors
 	if c.LogLevel != "" {
 		config.LogLevel = c.LogLevel
 	}

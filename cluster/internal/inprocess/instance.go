@@ -8,6 +8,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,7 +46,7 @@ func (i *instance) Start(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start %s: %w", i.name, err)
 	}
-	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&i.log)))
+	logger := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&i.log), textlogger.Verbosity(verbosity(i.args))))
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logger))
 	i.cancel, i.done, i.err = cancel, make(chan struct{}), nil
 	go i.run(ctx, Process{Args: i.args, Listener: listener, Log: &i.log}, i.done)
@@ -63,6 +65,17 @@ func (i *instance) run(ctx context.Context, p Process, done chan<- struct{}) {
 	}
 	i.cancel()
 	close(done)
+}
+
+// verbosity is the level that a program's arguments ask for, as --v=N; the logger is made before they are parsed.
+func verbosity(args []string) int {
+	level := 0
+	for _, arg := range args {
+		if text, ok := strings.CutPrefix(arg, "--v="); ok {
+			level, _ = strconv.Atoi(text) // the program says what is wrong with it
+		}
+	}
+	return level
 }
 
 // running must be called with mu held.
