@@ -72,19 +72,9 @@ func unschedulable(ctx context.Context, t *suite.T) {
 	node := addNode(ctx, t, "cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	t.CreatePod(ctx, pod(t, "early", nil))
 	t.Expect(refused(ctx, t, "early").Message).To(ContainSubstring("unschedulable"))
-	// Uncordoning lifts the field; the taint that goes with it is lifted by the node lifecycle controller or, where there
-	// is none, together with it here.
-	read, err := t.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
-	t.Must(err, "get the node")
-	kept := []corev1.Taint{}
-	for _, taint := range read.Spec.Taints {
-		if taint.Key != corev1.TaintNodeUnschedulable {
-			kept = append(kept, taint)
-		}
-	}
-	read.Spec.Unschedulable, read.Spec.Taints = false, kept
-	_, err = t.Client.CoreV1().Nodes().Update(ctx, read, metav1.UpdateOptions{})
+	_, err := t.Client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(`{"spec":{"unschedulable":false}}`), metav1.PatchOptions{})
 	t.Must(err, "uncordon the node")
+	untaint(ctx, t, node, corev1.TaintNodeUnschedulable)
 	t.Expect(bound(ctx, t, "early")).To(Equal(node))
 }
 
