@@ -6,6 +6,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/admission/certificates"
 	"quintet.dev/quintet/components/apiserver/admission/ingressclass"
 	"quintet.dev/quintet/components/apiserver/admission/inuseprotection"
+	"quintet.dev/quintet/components/apiserver/admission/limitranger"
 	"quintet.dev/quintet/components/apiserver/admission/namespacelifecycle"
 	"quintet.dev/quintet/components/apiserver/admission/noderestriction"
 	"quintet.dev/quintet/components/apiserver/admission/nodetaint"
@@ -28,6 +29,7 @@ type plugin struct {
 // plugins lists all plug-ins in the order in which they are called.
 var plugins = []plugin{
 	{name: namespacelifecycle.Name, new: func(c *Config) admission.Interface { return namespacelifecycle.New(c.Objects) }},
+	{name: limitranger.Name, new: func(c *Config) admission.Interface { return limitranger.New(c.Objects) }},
 	{name: serviceaccount.Name, new: func(c *Config) admission.Interface { return serviceaccount.New(c.Objects, c.Clock) }},
 	{name: noderestriction.Name, off: true, new: func(c *Config) admission.Interface { return noderestriction.New(c.Objects, c.Authorizer) }},
 	{name: nodetaint.Name, new: func(*Config) admission.Interface { return nodetaint.New() }},

@@ -26,7 +26,7 @@ type Config struct {
 	Objects objects.Store
 	// Identity tells API servers of one cluster apart; the host's name is usual.
 	Identity string
-	// AdvertiseAddress and SecurePort are where clients in the cluster reach this server.
+	// AdvertiseAddress and SecurePort are where clients in the cluster reach this server; without an address they can't.
 	AdvertiseAddress net.IP
 	SecurePort       int
 	// ServiceIP is the cluster IP of the Service "kubernetes"; nil leaves the Service out.

@@ -112,7 +112,7 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 }
 
 func (b *Bootstrap) leave(ctx context.Context) {
-	if !b.servesInCluster() {
+	if !b.reachable() {
 		return
 	}
 	others, err := b.othersAddresses(ctx)

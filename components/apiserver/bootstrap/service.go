@@ -23,13 +23,14 @@ const (
 	servicePort = 443
 )
 
-func (b *Bootstrap) servesInCluster() bool {
+// reachable: without an address that others can use, the Service has no endpoints.
+func (b *Bootstrap) reachable() bool {
 	return b.cfg.ServiceIP != nil && b.cfg.AdvertiseAddress != nil
 }
 
 // ensureService makes the Service by which pods find the API server.
 func (b *Bootstrap) ensureService(ctx context.Context) error {
-	if !b.servesInCluster() {
+	if b.cfg.ServiceIP == nil {
 		return nil
 	}
 	return b.createMissing(ctx, corev1.Resource("services"), &corev1.Service{
@@ -51,7 +52,7 @@ func (b *Bootstrap) ensureService(ctx context.Context) error {
 
 // ensureEndpoints writes the addresses of all API servers that are alive.
 func (b *Bootstrap) ensureEndpoints(ctx context.Context) error {
-	if !b.servesInCluster() {
+	if !b.reachable() {
 		return nil
 	}
 	others, err := b.othersAddresses(ctx)
