@@ -11,8 +11,23 @@ import (
 // claims is the content of a token.
 type claims struct {
 	jwt.Claims
+	// Audience stands for that of jwt.Claims, which is written as a string when there is one.
+	Audience   audience `json:"aud,omitempty"`
 	Kubernetes *binding `json:"kubernetes.io,omitempty"`
 	legacy
+}
+
+// audience is always written as a list, and read in both forms.
+type audience []string
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *audience) UnmarshalJSON(in []byte) error {
+	var read jwt.Audience
+	if err := read.UnmarshalJSON(in); err != nil {
+		return err
+	}
+	*a = audience(read)
+	return nil
 }
 
 // binding says whose token it is, and with what it ends.
@@ -47,12 +62,12 @@ func newClaims(issuer string, audiences []string, b binding, now time.Time, life
 		Claims: jwt.Claims{
 			Issuer:    issuer,
 			Subject:   serviceaccount.MakeUsername(b.Namespace, b.ServiceAccount.Name),
-			Audience:  audiences,
 			IssuedAt:  jwt.NewNumericDate(now),
 			NotBefore: jwt.NewNumericDate(now),
 			Expiry:    jwt.NewNumericDate(now.Add(life)),
 			ID:        uuid.NewString(),
 		},
+		Audience:   audiences,
 		Kubernetes: &b,
 	}
 }

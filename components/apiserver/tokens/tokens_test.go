@@ -7,6 +7,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/json"
 	"net/http/httptest"
 	"strings"
@@ -208,6 +209,9 @@ func TestExpiration(t *testing.T) {
 			}
 			if got := out.Status.ExpirationTimestamp.Sub(f.clock.Now()); got != tt.shown {
 				t.Errorf("shown %v, want %v", got, tt.shown)
+			}
+			if payload, _ := base64.RawURLEncoding.DecodeString(strings.Split(out.Status.Token, ".")[1]); !strings.Contains(string(payload), `"aud":["`) {
+				t.Errorf("claims %s", payload)
 			}
 			if (c.Kubernetes.WarnAfter != nil) != (tt.life == extendedLife) {
 				t.Errorf("warnafter %v", c.Kubernetes.WarnAfter)
