@@ -15,10 +15,14 @@ import (
 
 func filler(seed int64) *randfill.Filler {
 	return randfill.NewWithSeed(seed).NilChance(0.3).NumElements(1, 2).MaxDepth(12).Funcs(
-		func(q *resource.Quantity, c randfill.Continue) { *q = *resource.NewMilliQuantity(c.Int63n(10_000), resource.DecimalSI) },
+		func(q *resource.Quantity, c randfill.Continue) {
+			*q = *resource.NewMilliQuantity(c.Int63n(10_000), resource.DecimalSI)
+		},
 		func(i *intstr.IntOrString, c randfill.Continue) { *i = intstr.FromInt32(c.Int31n(100)) },
 		func(t *metav1.Time, c randfill.Continue) { *t = metav1.Unix(c.Int63n(1e9), 0) },
-		func(t *metav1.MicroTime, c randfill.Continue) { *t = metav1.NewMicroTime(metav1.Unix(c.Int63n(1e9), 0).Time) },
+		func(t *metav1.MicroTime, c randfill.Continue) {
+			*t = metav1.NewMicroTime(metav1.Unix(c.Int63n(1e9), 0).Time)
+		},
 		func(f *metav1.FieldsV1, c randfill.Continue) {},
 		func(e *runtime.RawExtension, c randfill.Continue) { e.Raw = []byte(`{"a":"b"}`) },
 	)

@@ -69,6 +69,9 @@ func Table(deps Deps) []*Kind {
 		// apps
 		deployments(),
 		replicaSets(),
+		daemonSets(),
+		statefulSets(),
+		controllerRevisions(),
 
 		// autoscaling
 		horizontalPodAutoscalers(),
@@ -89,6 +92,13 @@ func Table(deps Deps) []*Kind {
 
 		// discovery.k8s.io
 		endpointSlices(),
+
+		// networking.k8s.io
+		ipAddresses(),
+		serviceCIDRs(),
+
+		// policy
+		podDisruptionBudgets(),
 
 		// rbac.authorization.k8s.io
 		roles(),

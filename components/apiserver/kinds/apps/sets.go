@@ -1,0 +1,168 @@
+package apps
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"quintet.dev/quintet/components/apiserver/kinds/podspec"
+	"quintet.dev/quintet/components/apiserver/kinds/show"
+)
+
+// DefaultDaemonSet sets the defaults of a daemon set.
+func DefaultDaemonSet(d *appsv1.DaemonSet) {
+	podspec.DefaultTemplate(&d.Spec.Template)
+	u := &d.Spec.UpdateStrategy
+	if u.Type == "" {
+		u.Type = appsv1.RollingUpdateDaemonSetStrategyType
+	}
+	if u.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		if u.RollingUpdate == nil {
+			u.RollingUpdate = &appsv1.RollingUpdateDaemonSet{}
+		}
+		setDefault(&u.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+		setDefault(&u.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+	}
+	setDefault(&d.Spec.RevisionHistoryLimit, 10)
+}
+
+// TemplateGeneration returns how often the template of a daemon set has changed. It lives in an annotation since the
+// field is gone from the API.
+func TemplateGeneration(d *appsv1.DaemonSet) int64 {
+	n, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedTemplateGeneration], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// SetTemplateGeneration writes it.
+func SetTemplateGeneration(d *appsv1.DaemonSet, n int64) {
+	annotations := make(map[string]string, len(d.Annotations)+1)
+	for k, v := range d.Annotations {
+		annotations[k] = v
+	}
+	annotations[appsv1.DeprecatedTemplateGeneration] = strconv.FormatInt(n, 10)
+	d.Annotations = annotations
+}
+
+// DefaultStatefulSet sets the defaults of a stateful set.
+func DefaultStatefulSet(s *appsv1.StatefulSet) {
+	spec := &s.Spec
+	podspec.DefaultTemplate(&spec.Template)
+	for i := range spec.VolumeClaimTemplates {
+		c := &spec.VolumeClaimTemplates[i]
+		if c.Status.Phase == "" {
+			c.Status.Phase = corev1.ClaimPending
+		}
+		podspec.DefaultClaimSpec(&c.Spec)
+	}
+	if spec.PodManagementPolicy == "" {
+		spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement
+	}
+	u := &spec.UpdateStrategy
+	if u.Type == "" {
+		u.Type = appsv1.RollingUpdateStatefulSetStrategyType
+		if u.RollingUpdate == nil {
+			u.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
+		}
+	}
+	if u.Type == appsv1.RollingUpdateStatefulSetStrategyType && u.RollingUpdate != nil {
+		setDefault(&u.RollingUpdate.Partition, 0)
+	}
+	if spec.PersistentVolumeClaimRetentionPolicy == nil {
+		spec.PersistentVolumeClaimRetentionPolicy = &appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{}
+	}
+	p := spec.PersistentVolumeClaimRetentionPolicy
+	if p.WhenDeleted == "" {
+		p.WhenDeleted = appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+	}
+	if p.WhenScaled == "" {
+		p.WhenScaled = appsv1.RetainPersistentVolumeClaimRetentionPolicyType
+	}
+	setDefault(&spec.Replicas, 1)
+	setDefault(&spec.RevisionHistoryLimit, 10)
+}
+
+// DaemonSetColumns are the columns of daemon sets.
+func DaemonSetColumns() show.Columns {
+	spec, status := appsv1.DaemonSetSpec{}.SwaggerDoc(), appsv1.DaemonSetStatus{}.SwaggerDoc()
+	return show.Name().
+		Of("integer", "Desired", status["desiredNumberScheduled"]).
+		Of("integer", "Current", status["currentNumberScheduled"]).
+		Of("integer", "Ready", status["numberReady"]).
+		Of("integer", "Up-to-date", status["updatedNumberScheduled"]).
+		Of("integer", "Available", status["numberAvailable"]).
+		String("Node Selector", corev1.PodSpec{}.SwaggerDoc()["nodeSelector"]).
+		Age().
+		Wide("Containers", namesOfContainers).
+		Wide("Images", imagesOfContainers).
+		Wide("Selector", spec["selector"])
+}
+
+// DaemonSetRow are the cells of a daemon set.
+func DaemonSetRow(d *appsv1.DaemonSet, now time.Time) []any {
+	names, images := Containers(d.Spec.Template.Spec.Containers)
+	s := &d.Status
+	return []any{
+		d.Name, int64(s.DesiredNumberScheduled), int64(s.CurrentNumberScheduled), int64(s.NumberReady),
+		int64(s.UpdatedNumberScheduled), int64(s.NumberAvailable), show.Labels(d.Spec.Template.Spec.NodeSelector),
+		show.Age(d.CreationTimestamp, now), names, images, show.Selector(d.Spec.Selector),
+	}
+}
+
+// StatefulSetColumns are the columns of stateful sets.
+func StatefulSetColumns() show.Columns {
+	return show.Name().
+		String("Ready", "Number of the pod with ready state").
+		Age().
+		Wide("Containers", namesOfContainers).
+		Wide("Images", imagesOfContainers)
+}
+
+// StatefulSetRow are the cells of a stateful set.
+func StatefulSetRow(s *appsv1.StatefulSet, now time.Time) []any {
+	names, images := Containers(s.Spec.Template.Spec.Containers)
+	return []any{s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, show.Or(s.Spec.Replicas, 0)),
+		show.Age(s.CreationTimestamp, now), names, images}
+}
+
+// RevisionColumns are the columns of controller revisions.
+func RevisionColumns() show.Columns {
+	return show.Name().
+		String("Controller", "Controller of the object").
+		String("Revision", appsv1.ControllerRevision{}.SwaggerDoc()["revision"]).
+		Age()
+}
+
+// RevisionRow are the cells of a controller revision.
+func RevisionRow(r *appsv1.ControllerRevision, now time.Time) []any {
+	controller := show.None
+	if ref := metav1.GetControllerOf(r); ref != nil {
+		resource := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind().String()
+		controller = strings.ToLower(resource) + "/" + ref.Name
+	}
+	return []any{r.Name, controller, r.Revision, show.Age(r.CreationTimestamp, now)}
+}
+
+// addClaimVolumes gives a template the volumes that its pods will have from claim templates, so that mounts find them.
+func addClaimVolumes(t *corev1.PodTemplateSpec, claims []corev1.PersistentVolumeClaim) {
+	for i := range claims {
+		found := false
+		for j := range t.Spec.Volumes {
+			found = found || t.Spec.Volumes[j].Name == claims[i].Name
+		}
+		if !found {
+			t.Spec.Volumes = append(t.Spec.Volumes, corev1.Volume{Name: claims[i].Name, VolumeSource: corev1.VolumeSource{
+				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claims[i].Name},
+			}})
+		}
+	}
+}

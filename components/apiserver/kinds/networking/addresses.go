@@ -1,0 +1,130 @@
+// Package networking holds what the kinds of networking.k8s.io need beyond their rows. It is pure.
+package networking
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
+	"quintet.dev/quintet/components/apiserver/kinds/show"
+)
+
+// ValidateAddressName checks the name of an IPAddress: the address itself, in canonical form.
+func ValidateAddressName(name string, _ bool) []string {
+	ip, err := netip.ParseAddr(name)
+	switch {
+	case err != nil:
+		return []string{"must be a valid IP address"}
+	case ip.String() != name || ip.Is4In6() || ip.Zone() != "":
+		return []string{"must be a valid IP address in canonical form"}
+	}
+	return nil
+}
+
+// ValidateAddress checks an IPAddress.
+func ValidateAddress(a *networkingv1.IPAddress) field.ErrorList {
+	at := field.NewPath("spec", "parentRef")
+	r := a.Spec.ParentRef
+	if r == nil {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	var errs field.ErrorList
+	if r.Group != "" {
+		errs = append(errs, checks.Text(r.Group, at.Child("group"), utilvalidation.IsDNS1123Subdomain)...)
+	}
+	segment := func(name, value string, required bool) {
+		if value == "" {
+			if required {
+				errs = append(errs, field.Required(at.Child(name), ""))
+			}
+			return
+		}
+		errs = append(errs, checks.Text(value, at.Child(name), path.IsValidPathSegmentName)...)
+	}
+	segment("resource", r.Resource, true)
+	segment("name", r.Name, true)
+	segment("namespace", r.Namespace, false)
+	return errs
+}
+
+// ValidateAddressUpdate checks a change: the owner stays.
+func ValidateAddressUpdate(new, old *networkingv1.IPAddress) field.ErrorList {
+	return append(ValidateAddress(new),
+		validation.ValidateImmutableField(new.Spec.ParentRef, old.Spec.ParentRef, field.NewPath("spec", "parentRef"))...)
+}
+
+// AddressColumns are the columns of IP addresses.
+func AddressColumns() show.Columns {
+	return show.Name().String("ParentRef", networkingv1.IPAddressSpec{}.SwaggerDoc()["parentRef"])
+}
+
+// AddressRow are the cells of an IP address.
+func AddressRow(a *networkingv1.IPAddress, _ time.Time) []any {
+	parent := show.None
+	if r := a.Spec.ParentRef; r != nil {
+		var parts []string
+		for _, p := range []string{r.Group, r.Resource, r.Namespace, r.Name} {
+			if p != "" {
+				parts = append(parts, p)
+			}
+		}
+		parent = strings.Join(parts, "/")
+	}
+	return []any{a.Name, parent}
+}
+
+// ValidateCIDR checks a range of service addresses.
+func ValidateCIDR(c *networkingv1.ServiceCIDR) field.ErrorList {
+	at := field.NewPath("spec", "cidrs")
+	switch n := len(c.Spec.CIDRs); {
+	case n == 0:
+		return field.ErrorList{field.Required(at, "at least one CIDR required")}
+	case n > 2:
+		return field.ErrorList{field.Invalid(at, c.Spec.CIDRs, "may only hold up to 2 values")}
+	}
+	var errs field.ErrorList
+	var families []bool
+	for i, text := range c.Spec.CIDRs {
+		errs = append(errs, utilvalidation.IsValidCIDR(at.Index(i), text)...)
+		if p, err := netip.ParsePrefix(text); err == nil {
+			families = append(families, p.Addr().Is4())
+			if p != p.Masked() {
+				errs = append(errs, field.Invalid(at.Index(i), text, "must be the network address, not that of a host"))
+			}
+		}
+	}
+	if len(families) == 2 && families[0] == families[1] {
+		errs = append(errs, field.Invalid(at, c.Spec.CIDRs, "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64"))
+	}
+	return errs
+}
+
+// ValidateCIDRUpdate checks a change: ranges stay, but that one of the other family may be added.
+func ValidateCIDRUpdate(new, old *networkingv1.ServiceCIDR) field.ErrorList {
+	at := field.NewPath("spec", "cidrs")
+	if len(old.Spec.CIDRs) == 1 && len(new.Spec.CIDRs) == 2 {
+		errs := ValidateCIDR(new)
+		if new.Spec.CIDRs[0] != old.Spec.CIDRs[0] {
+			errs = append(errs, field.Invalid(at.Index(0), new.Spec.CIDRs[0], "field is immutable"))
+		}
+		return errs
+	}
+	return validation.ValidateImmutableField(new.Spec.CIDRs, old.Spec.CIDRs, at)
+}
+
+// CIDRColumns are the columns of service CIDRs.
+func CIDRColumns() show.Columns {
+	return show.Name().String("CIDRs", networkingv1.ServiceCIDRSpec{}.SwaggerDoc()["cidrs"]).Age()
+}
+
+// CIDRRow are the cells of a service CIDR.
+func CIDRRow(c *networkingv1.ServiceCIDR, now time.Time) []any {
+	return []any{c.Name, strings.Join(c.Spec.CIDRs, ","), show.Age(c.CreationTimestamp, now)}
+}

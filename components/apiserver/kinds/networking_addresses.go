@@ -1,0 +1,50 @@
+package kinds
+
+import (
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+
+	"quintet.dev/quintet/components/apiserver/kinds/networking"
+)
+
+func ipAddresses() *Kind {
+	return define(row[*networkingv1.IPAddress]{
+		Name: "IPAddress", Resource: "ipaddresses", ShortNames: []string{"ip"}, Cluster: true,
+		Hub: networkingv1.SchemeGroupVersion,
+		Strategy: strategy[*networkingv1.IPAddress]{
+			Validate:            networking.ValidateAddress,
+			ValidateUpdate:      networking.ValidateAddressUpdate,
+			ValidateName:        networking.ValidateAddressName,
+			UnconditionalUpdate: true,
+		},
+		Columns: networking.AddressColumns(),
+		Row:     networking.AddressRow,
+	})
+}
+
+var cidrParts = parts[*networkingv1.ServiceCIDR, networkingv1.ServiceCIDRSpec, networkingv1.ServiceCIDRStatus]{
+	spec:   func(c *networkingv1.ServiceCIDR) *networkingv1.ServiceCIDRSpec { return &c.Spec },
+	status: func(c *networkingv1.ServiceCIDR) *networkingv1.ServiceCIDRStatus { return &c.Status },
+}
+
+func serviceCIDRs() *Kind {
+	return define(row[*networkingv1.ServiceCIDR]{
+		Name: "ServiceCIDR", Resource: "servicecidrs", Cluster: true,
+		Hub: networkingv1.SchemeGroupVersion,
+		Strategy: strategy[*networkingv1.ServiceCIDR]{
+			PrepareCreate:       cidrParts.plainCreate,
+			PrepareUpdate:       cidrParts.keepStatus,
+			Validate:            networking.ValidateCIDR,
+			ValidateUpdate:      networking.ValidateCIDRUpdate,
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			Reset:               []string{"status"},
+		},
+		Status: &strategy[*networkingv1.ServiceCIDR]{
+			PrepareUpdate: cidrParts.statusUpdate,
+			Reset:         []string{"spec"},
+		},
+		Columns: networking.CIDRColumns(),
+		Row:     networking.CIDRRow,
+	})
+}

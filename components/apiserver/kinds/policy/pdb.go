@@ -1,0 +1,65 @@
+// Package policy holds what disruption budgets need beyond their row. It is pure.
+package policy
+
+import (
+	"time"
+
+	policyv1 "k8s.io/api/policy/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
+	"quintet.dev/quintet/components/apiserver/kinds/show"
+)
+
+// Validate checks a disruption budget.
+func Validate(b *policyv1.PodDisruptionBudget) field.ErrorList {
+	var errs field.ErrorList
+	path, s := field.NewPath("spec"), &b.Spec
+	if s.MinAvailable != nil && s.MaxUnavailable != nil {
+		errs = append(errs, field.Invalid(path, b.Spec, "minAvailable and maxUnavailable cannot be both set"))
+	}
+	for name, v := range map[string]*intstr.IntOrString{"minAvailable": s.MinAvailable, "maxUnavailable": s.MaxUnavailable} {
+		if v != nil {
+			errs = append(errs, checks.IntOrPercent(*v, path.Child(name))...)
+			errs = append(errs, checks.AtMostAll(*v, path.Child(name))...)
+		}
+	}
+	errs = append(errs, metavalidation.ValidateLabelSelector(s.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+	if p := s.UnhealthyPodEvictionPolicy; p != nil && *p != policyv1.AlwaysAllow && *p != policyv1.IfHealthyBudget {
+		errs = append(errs, field.NotSupported(path.Child("unhealthyPodEvictionPolicy"), *p,
+			[]policyv1.UnhealthyPodEvictionPolicyType{policyv1.AlwaysAllow, policyv1.IfHealthyBudget}))
+	}
+	return errs
+}
+
+// ValidateStatus checks a change of the status.
+func ValidateStatus(new, _ *policyv1.PodDisruptionBudget) field.ErrorList {
+	path, s := field.NewPath("status"), &new.Status
+	errs := metavalidation.ValidateConditions(s.Conditions, path.Child("conditions"))
+	return append(errs, checks.Counts(path,
+		checks.Count{Name: "disruptionsAllowed", Value: s.DisruptionsAllowed}, checks.Count{Name: "currentHealthy", Value: s.CurrentHealthy},
+		checks.Count{Name: "desiredHealthy", Value: s.DesiredHealthy}, checks.Count{Name: "expectedPods", Value: s.ExpectedPods})...)
+}
+
+// Columns are the columns of disruption budgets.
+func Columns() show.Columns {
+	return show.Name().
+		String("Min Available", "The minimum number of pods that must be available.").
+		String("Max Unavailable", "The maximum number of pods that may be unavailable.").
+		Of("integer", "Allowed Disruptions", "Calculated number of pods that may be disrupted at this time.").
+		Age()
+}
+
+// Row are the cells of a disruption budget.
+func Row(b *policyv1.PodDisruptionBudget, now time.Time) []any {
+	text := func(v *intstr.IntOrString) string {
+		if v == nil {
+			return "N/A"
+		}
+		return v.String()
+	}
+	return []any{b.Name, text(b.Spec.MinAvailable), text(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed),
+		show.Age(b.CreationTimestamp, now)}
+}
