@@ -112,8 +112,8 @@ func (c *Cache) names(key string) (namespace, name string) {
 // WaitReady returns when the cache has its objects.
 func (c *Cache) WaitReady(ctx context.Context) error {
 	select {
-	case <-c.ready:
-		return nil
+	case <-c.closed:
+		return c.errClosed()
 	default:
 	}
 	select {

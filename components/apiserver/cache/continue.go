@@ -48,7 +48,7 @@ func decodeContinue(s, prefix string) (token, error) {
 		return token{}, errBadContinue("this server doesn't know its version")
 	case t.Revision == 0:
 		return token{}, errBadContinue("it has no revision")
-	case t.Start == "":
+	case t.Start == "" || t.Start == "/":
 		return token{}, errBadContinue("it has no start key")
 	}
 	key := "/" + strings.TrimPrefix(t.Start, "/")

@@ -6,10 +6,13 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/server/v3/embed"
+	"go.uber.org/goleak"
 
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/storagetest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestContract(t *testing.T) {
 	endpoint := startEtcd(t)
@@ -36,7 +39,7 @@ func startEtcd(t *testing.T) string {
 	t.Helper()
 	c := embed.NewConfig()
 	c.Dir = t.TempDir()
-	c.LogLevel = "error"
+	c.LogLevel = "fatal"
 	c.UnsafeNoFsync = true
 	any := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	c.ListenClientUrls, c.ListenPeerUrls = []url.URL{any}, []url.URL{any}

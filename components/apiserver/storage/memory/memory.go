@@ -15,6 +15,10 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
+// keptRevisions is how many revisions are kept at least, unless they are compacted. When there are twice as many the older
+// half goes, since history lies in memory here.
+const keptRevisions = 10_000
+
 // Store keeps every version of every key that is not compacted, and the events that made them. Each write makes exactly
 // one revision and one event.
 type Store struct {
@@ -214,6 +218,9 @@ func (s *Store) append(e storage.Event) int64 {
 	r.versions = append(r.versions, version{revision: e.Revision, value: e.Value})
 	s.log = append(s.log, e)
 	s.wake()
+	if len(s.log) >= 2*keptRevisions {
+		s.compact(s.revision - keptRevisions)
+	}
 	return e.Revision
 }
 
@@ -253,6 +260,11 @@ func (s *Store) Compact(_ context.Context, revision int64) error {
 	case revision > s.revision:
 		return fmt.Errorf("compacting at %d: %w", revision, storage.ErrFuture)
 	}
+	s.compact(revision)
+	return nil
+}
+
+func (s *Store) compact(revision int64) {
 	s.compacted = revision
 	kept, _ := slices.BinarySearchFunc(s.log, revision, func(e storage.Event, r int64) int { return int(e.Revision - r) })
 	s.log = slices.Clone(s.log[kept:])
@@ -266,7 +278,6 @@ func (s *Store) Compact(_ context.Context, revision int64) error {
 	for _, r := range gone {
 		s.keys.Delete(r)
 	}
-	return nil
 }
 
 // compact drops the versions before the one that holds at revision, and that one too if it is a removal.
