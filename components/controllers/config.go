@@ -90,6 +90,7 @@ type Config struct {
 	ConcurrentGCSyncs              int
 	ConcurrentEndpointSyncs        int
 	ConcurrentServiceEndpointSyncs int
+	ConcurrentJobSyncs             int
 	ConcurrentSATokenSyncs         int
 }
 
@@ -125,6 +126,7 @@ func DefaultConfig() Config {
 		ConcurrentGCSyncs:              20,
 		ConcurrentEndpointSyncs:        5,
 		ConcurrentServiceEndpointSyncs: 5,
+		ConcurrentJobSyncs:             5,
 		ConcurrentSATokenSyncs:         5,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"quintet.dev/quintet/components/controllers/deployment"
 	"quintet.dev/quintet/components/controllers/endpoints"
 	"quintet.dev/quintet/components/controllers/endpointslice"
+	"quintet.dev/quintet/components/controllers/job"
 	"quintet.dev/quintet/components/controllers/nodelifecycle"
 	"quintet.dev/quintet/components/controllers/podgc"
 	"quintet.dev/quintet/components/controllers/replicaset"
@@ -28,6 +29,9 @@ type entry struct {
 	workers func(*Config) int
 	// make returns nil, nil if the configuration leaves the controller nothing to do.
 	make func(h *host, env runner.Env) (runner.Controller, error)
+	// needs is group/version/resource without which the controller has nothing to do, and which an API server may
+	// leave out; empty for what every one serves.
+	needs string
 }
 
 func one(*Config) int  { return 1 }
@@ -36,39 +40,41 @@ func four(*Config) int { return 4 }
 // list is all controllers.
 func list() []entry {
 	return []entry{
-		{"serviceaccount-controller", "serviceaccount", "service-account-controller", "serviceaccount-controller", one, plain(serviceaccount.New)},
+		{"serviceaccount-controller", "serviceaccount", "service-account-controller", "serviceaccount-controller", one, plain(serviceaccount.New), ""},
 		{"serviceaccount-token-controller", "serviceaccount-token", "tokens-controller", "serviceaccount-token-controller",
-			func(c *Config) int { return c.ConcurrentSATokenSyncs }, makeTokens},
-		{"clusterrole-aggregation-controller", "clusterrole-aggregation", "clusterrole-aggregation-controller", "clusterrole-aggregation-controller", one, plain(clusterroleaggregation.New)},
-		{"root-ca-certificate-publisher-controller", "root-ca-cert-publisher", "root-ca-cert-publisher", "root-ca-cert-publisher", one, makeRootCA},
+			func(c *Config) int { return c.ConcurrentSATokenSyncs }, makeTokens, ""},
+		{"clusterrole-aggregation-controller", "clusterrole-aggregation", "clusterrole-aggregation-controller", "clusterrole-aggregation-controller", one, plain(clusterroleaggregation.New), ""},
+		{"root-ca-certificate-publisher-controller", "root-ca-cert-publisher", "root-ca-cert-publisher", "root-ca-cert-publisher", one, makeRootCA, ""},
 		{"namespace-controller", "namespace", "namespace-controller", "namespace-controller",
-			func(c *Config) int { return c.ConcurrentNamespaceSyncs }, makeNamespace},
+			func(c *Config) int { return c.ConcurrentNamespaceSyncs }, makeNamespace, ""},
 		{"deployment-controller", "deployment", "deployment-controller", "deployment-controller",
-			func(c *Config) int { return c.ConcurrentDeploymentSyncs }, plain(deployment.New)},
+			func(c *Config) int { return c.ConcurrentDeploymentSyncs }, plain(deployment.New), ""},
 		{"replicaset-controller", "replicaset", "replicaset-controller", "replicaset-controller",
-			func(c *Config) int { return c.ConcurrentReplicaSetSyncs }, plain(replicaset.New)},
+			func(c *Config) int { return c.ConcurrentReplicaSetSyncs }, plain(replicaset.New), ""},
 		{"endpoints-controller", "endpoint", "endpoint-controller", "endpoint-controller",
-			func(c *Config) int { return c.ConcurrentEndpointSyncs }, plain(endpoints.New)},
+			func(c *Config) int { return c.ConcurrentEndpointSyncs }, plain(endpoints.New), ""},
 		{"endpointslice-controller", "endpointslice", "endpointslice-controller", "endpoint-slice-controller",
 			func(c *Config) int { return c.ConcurrentServiceEndpointSyncs },
 			func(h *host, env runner.Env) (runner.Controller, error) {
 				return endpointslice.New(env, h.config.MaxEndpointsPerSlice)
-			}},
+			}, ""},
 		{"garbage-collector-controller", "garbagecollector", "generic-garbage-collector", "garbage-collector-controller",
-			func(c *Config) int { return c.ConcurrentGCSyncs }, makeGarbageCollector},
+			func(c *Config) int { return c.ConcurrentGCSyncs }, makeGarbageCollector, ""},
 		{"pod-garbage-collector-controller", "podgc", "pod-garbage-collector", "pod-garbage-collector", one,
 			func(h *host, env runner.Env) (runner.Controller, error) {
 				return podgc.New(env, h.config.TerminatedPodGCThreshold)
-			}},
+			}, ""},
 		{"node-lifecycle-controller", "nodelifecycle", "node-controller", "node-controller", four,
 			func(h *host, env runner.Env) (runner.Controller, error) {
 				return nodelifecycle.New(env, h.config.nodeLifecycle())
-			}},
-		{"taint-eviction-controller", "taint-eviction-controller", "node-controller", "taint-eviction-controller", four, plain(tainteviction.New)},
-		{"certificatesigningrequest-approving-controller", "csrapproving", "certificate-controller", "csrapproving", one, plain(csr.NewApprover)},
-		{"certificatesigningrequest-signing-controller", "csrsigning", "certificate-controller", "csrsigning", one, makeSigner},
-		{"certificatesigningrequest-cleaner-controller", "csrcleaner", "certificate-controller", "csrcleaner", one, plain(csr.NewCleaner)},
-		{"node-ipam-controller", "nodeipam", "node-controller", "cidrAllocator", one, makeNodeIPAM},
+			}, ""},
+		{"taint-eviction-controller", "taint-eviction-controller", "node-controller", "taint-eviction-controller", four, plain(tainteviction.New), ""},
+		{"certificatesigningrequest-approving-controller", "csrapproving", "certificate-controller", "csrapproving", one, plain(csr.NewApprover), ""},
+		{"certificatesigningrequest-signing-controller", "csrsigning", "certificate-controller", "csrsigning", one, makeSigner, ""},
+		{"certificatesigningrequest-cleaner-controller", "csrcleaner", "certificate-controller", "csrcleaner", one, plain(csr.NewCleaner), ""},
+		{"job-controller", "job", "job-controller", "job-controller",
+			func(c *Config) int { return c.ConcurrentJobSyncs }, plain(job.New), "batch/v1/jobs"},
+		{"node-ipam-controller", "nodeipam", "node-controller", "cidrAllocator", one, makeNodeIPAM, ""},
 	}
 }
 

@@ -6,12 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -114,6 +119,9 @@ func (m *Manager) lead(ctx context.Context, root *rest.Config) error {
 	defer h.events.Shutdown()
 
 	controllers, err := h.controllers(ctx)
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -132,7 +140,7 @@ func (m *Manager) lead(ctx context.Context, root *rest.Config) error {
 	return err
 }
 
-// controllers makes all that are enabled and configured, by name.
+// controllers makes all that are enabled, served and configured, by name.
 func (h *host) controllers(ctx context.Context) (map[string]runner.Controller, error) {
 	entries, err := h.config.enabled()
 	if err != nil {
@@ -140,26 +148,73 @@ func (h *host) controllers(ctx context.Context) (map[string]runner.Controller, e
 	}
 	made := map[string]runner.Controller{}
 	for _, e := range entries {
-		client, err := kubernetes.NewForConfig(h.clients.config(e.account))
+		controller, err := h.controller(ctx, e)
 		if err != nil {
+			dismiss(made)
 			return nil, fmt.Errorf("%s: %w", e.name, err)
 		}
-		controller, err := e.make(h, runner.Env{
-			Client:    client,
-			Informers: h.informers,
-			Events:    h.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: e.source}),
-			Clock:     h.config.Clock,
-			Metrics:   h.metrics,
-			Workers:   e.workers(h.config),
-		})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", e.name, err)
+		if controller != nil {
+			made[e.name] = controller
 		}
-		if controller == nil {
-			klog.FromContext(ctx).Info("Controller has nothing to do as configured", "controller", e.name)
-			continue
-		}
-		made[e.name] = controller
 	}
 	return made, nil
+}
+
+// controller returns nil, nil if there is nothing to do for e.
+func (h *host) controller(ctx context.Context, e entry) (runner.Controller, error) {
+	if served, err := h.served(ctx, e.needs); err != nil {
+		return nil, err
+	} else if !served {
+		klog.FromContext(ctx).Info("Controller is left out: the API server doesn't serve its resource", "controller", e.name, "resource", e.needs)
+		return nil, nil
+	}
+	client, err := kubernetes.NewForConfig(h.clients.config(e.account))
+	if err != nil {
+		return nil, err
+	}
+	controller, err := e.make(h, runner.Env{
+		Client:    client,
+		Informers: h.informers,
+		Events:    h.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: e.source}),
+		Clock:     h.config.Clock,
+		Metrics:   h.metrics,
+		Workers:   e.workers(h.config),
+	})
+	if err == nil && controller == nil {
+		klog.FromContext(ctx).Info("Controller has nothing to do as configured", "controller", e.name)
+	}
+	return controller, err
+}
+
+// dismiss ends controllers that were made in vain: running one is what cleans up after it.
+func dismiss(made map[string]runner.Controller) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, controller := range made {
+		_ = controller.Run(ctx) // says that it was cancelled
+	}
+}
+
+// served asks whether the API server has a resource, group/version/resource, until it answers.
+func (h *host) served(ctx context.Context, needs string) (bool, error) {
+	if needs == "" {
+		return true, nil
+	}
+	at := strings.LastIndex(needs, "/")
+	groupVersion, resource := needs[:at], needs[at+1:]
+	for {
+		list, err := h.clients.client.Discovery().ServerResourcesForGroupVersion(groupVersion)
+		switch {
+		case err == nil:
+			return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource }), nil
+		case apierrors.IsNotFound(err):
+			return false, nil
+		}
+		klog.FromContext(ctx).V(2).Info("Resources not discovered, will be tried again", "groupVersion", groupVersion, "err", err)
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-h.config.Clock.After(time.Second):
+		}
+	}
 }

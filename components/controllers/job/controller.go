@@ -1,0 +1,197 @@
+// Package job runs pods until a given number has succeeded (https://kubernetes.io/docs/concepts/workloads/controllers/job/).
+package job
+
+import (
+	"context"
+	"strings"
+
+	batch "k8s.io/api/batch/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	batchlisters "k8s.io/client-go/listers/batch/v1"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"quintet.dev/quintet/components/controllers/expectations"
+	"quintet.dev/quintet/components/controllers/owned"
+	"quintet.dev/quintet/components/controllers/pods"
+	"quintet.dev/quintet/components/controllers/runner"
+)
+
+var kind = batch.SchemeGroupVersion.WithKind("Job")
+
+// Controller reconciles Jobs.
+type Controller struct {
+	env     runner.Env
+	jobs    batchlisters.JobLister
+	all     corelisters.PodLister
+	pods    *pods.Index
+	pending *expectations.Tracker
+	loop    *runner.Loop[string] // of jobs, and of pods without one: "pod:namespace/name"
+}
+
+const podKey = "pod:"
+
+// New makes the controller; it starts working with Run.
+func New(env runner.Env) (*Controller, error) {
+	index, err := pods.NewIndex(env.Informers)
+	if err != nil {
+		return nil, err
+	}
+	jobs, all := env.Informers.Batch().V1().Jobs(), env.Informers.Core().V1().Pods()
+	c := &Controller{env: env, jobs: jobs.Lister(), all: all.Lister(), pods: index, pending: expectations.New(env.Clock)}
+	c.loop = runner.NewLoop("job", env, c.reconcile)
+	if err := c.loop.Watch(jobs.Informer(), runner.Handle(c.jobChanged)); err != nil {
+		return nil, err
+	}
+	return c, c.loop.Watch(all.Informer(), runner.Handle(c.podChanged))
+}
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) error { return c.loop.Run(ctx) }
+
+func (c *Controller) jobChanged(old, new *batch.Job) {
+	job := runner.Last(old, new)
+	c.loop.Add(runner.Key(job))
+	if new == nil { // its pods wait for somebody to count them
+		c.pending.Forget(runner.Key(job))
+		for _, pod := range c.pods.ControlledBy(job.UID) {
+			c.loop.Add(podKey + runner.Key(pod))
+		}
+	}
+}
+
+func (c *Controller) podChanged(old, new *v1.Pod) {
+	pod := runner.Last(old, new)
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil || ref.Kind != kind.Kind {
+		if new != nil && tracked(new) {
+			c.loop.Add(podKey + runner.Key(new))
+		}
+		return
+	}
+	job := c.owner(pod.Namespace, ref)
+	if job == nil {
+		if new != nil && tracked(new) {
+			c.loop.Add(podKey + runner.Key(new))
+		}
+		return
+	}
+	key := runner.Key(job)
+	switch {
+	case new == nil || new.DeletionTimestamp != nil:
+		c.pending.DeletionObserved(key, pod.UID)
+	case old == nil:
+		c.pending.CreationObserved(key)
+	}
+	c.loop.Add(key)
+}
+
+func (c *Controller) owner(namespace string, ref *metav1.OwnerReference) *batch.Job {
+	job, err := c.jobs.Jobs(namespace).Get(ref.Name)
+	if err != nil || job.UID != ref.UID {
+		return nil
+	}
+	return job
+}
+
+func (c *Controller) reconcile(ctx context.Context, key string) error {
+	if name, isPod := strings.CutPrefix(key, podKey); isPod {
+		return c.freePod(ctx, name)
+	}
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return err
+	}
+	job, err := c.jobs.Jobs(namespace).Get(name)
+	if apierrors.IsNotFound(err) {
+		c.pending.Forget(key)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if ptr.Deref(job.Spec.ManagedBy, batch.JobControllerName) != batch.JobControllerName {
+		return nil
+	}
+	settled := c.pending.Satisfied(key)
+	mine, err := c.claim(ctx, job)
+	if err != nil {
+		return err
+	}
+	p := decide(observed{job: job, pods: mine, settled: settled, now: c.env.Clock.Now()})
+	if err := c.apply(ctx, key, job, p); err != nil {
+		return err
+	}
+	if p.again > 0 {
+		c.loop.AddAfter(key, p.again)
+	}
+	return nil
+}
+
+func (c *Controller) claim(ctx context.Context, job *batch.Job) ([]*v1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
+	if err != nil {
+		return nil, err
+	}
+	claimer := owned.Claimer[*v1.Pod]{
+		Owner:      job,
+		Kind:       kind,
+		Finalizers: []string{batch.JobTrackingFinalizer},
+		Fresh: func(ctx context.Context) (metav1.Object, error) {
+			return c.env.Client.BatchV1().Jobs(job.Namespace).Get(ctx, job.Name, metav1.GetOptions{})
+		},
+		Patch: func(ctx context.Context, pod *v1.Pod, patch []byte) error {
+			_, err := c.env.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+			return err
+		},
+	}
+	return claimer.Claim(ctx, selector, append(c.pods.ControlledBy(job.UID), c.pods.Orphans(job.Namespace)...))
+}
+
+// freePod takes the finalizer off a pod whose job is gone, so that it can go, too.
+func (c *Controller) freePod(ctx context.Context, key string) error {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return err
+	}
+	pod, err := c.all.Pods(namespace).Get(name)
+	if err != nil || !tracked(pod) {
+		return ignoreGone(err)
+	}
+	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
+		if ref.Kind != kind.Kind || c.owner(namespace, ref) != nil {
+			return nil
+		}
+		found, err := c.env.Client.BatchV1().Jobs(namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		if err == nil && found.UID == ref.UID {
+			return nil // seen later
+		}
+		if ignoreGone(err) != nil {
+			return err
+		}
+	}
+	return c.release(ctx, pod)
+}
+
+// writeStatus does nothing if the status is what it should be.
+func (c *Controller) writeStatus(ctx context.Context, job *batch.Job, next batch.JobStatus) error {
+	if equality.Semantic.DeepEqual(job.Status, next) {
+		return nil
+	}
+	changed := job.DeepCopy()
+	changed.Status = next
+	_, err := c.env.Client.BatchV1().Jobs(job.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+	return ignoreGone(err)
+}
+
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
