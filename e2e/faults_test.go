@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quintet.dev/quintet/cluster"
+)
+
+// writer creates config maps without a pause and remembers which were acknowledged.
+type writer struct {
+	mu           sync.Mutex
+	acknowledged []string
+	wg           sync.WaitGroup
+}
+
+// write goes on until ctx ends; requests that fail are what a fault is expected to cause.
+func (w *world) write(ctx context.Context, workers int) *writer {
+	out := &writer{}
+	for worker := range workers {
+		out.wg.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				name := fmt.Sprintf("written-%d-%d", worker, i)
+				short, cancel := context.WithTimeout(ctx, 2*time.Second)
+				_, err := w.client.CoreV1().ConfigMaps(space).Create(short, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+				cancel()
+				if err == nil {
+					out.mu.Lock()
+					out.acknowledged = append(out.acknowledged, name)
+					out.mu.Unlock()
+				}
+			}
+		})
+	}
+	return out
+}
+
+func (o *writer) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.acknowledged)
+}
+
+// lost returns the acknowledged writes that are not there.
+func (w *world) lost(o *writer) []string {
+	o.wg.Wait()
+	list, err := w.client.CoreV1().ConfigMaps(space).List(w.t.Context(), metav1.ListOptions{})
+	w.must(err, "list what was written")
+	there := map[string]bool{}
+	for _, m := range list.Items {
+		there[m.Name] = true
+	}
+	var missing []string
+	for _, name := range o.acknowledged {
+		if !there[name] {
+			missing = append(missing, name)
+		}
+	}
+	return missing
+}
+
+// underLoad runs a fault while writers write, lets them go on for a while after it, and checks that nothing is lost.
+func (w *world) underLoad(fault func()) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(w.t.Context())
+	defer cancel()
+	load := w.write(ctx, 8)
+	w.Eventually(load.count).Should(BeNumerically(">", 100), "writes before the fault")
+	fault()
+	before := load.count()
+	w.Eventually(load.count).Should(BeNumerically(">", before+100), "writes after the fault")
+	cancel()
+	w.Expect(w.lost(load)).To(BeEmpty(), "acknowledged writes that are gone, of %d", load.count())
+}
+
+func TestKilledAPIServerLosesNothing(t *testing.T) {
+	w := start(t, cluster.WithNodes(1))
+	w.createDeployment("steady", 2)
+	before := w.waitReady("steady", 2)
+	w.underLoad(func() {
+		w.must(w.Component(cluster.APIServer).Kill(t.Context()), "kill the API server")
+		w.must(w.Component(cluster.APIServer).Start(t.Context()), "start it again")
+		w.must(w.WaitAPI(t.Context()), "wait for it")
+	})
+
+	// The rest goes on: the same pods run, nothing was restarted, and new work is done.
+	after := w.waitReady("steady", 2)
+	for _, p := range after {
+		w.Expect(p.Status.ContainerStatuses[0].RestartCount).To(BeZero())
+	}
+	w.Expect([]string{after[0].Name, after[1].Name}).To(ConsistOf(before[0].Name, before[1].Name))
+	w.createDeployment("later", 2)
+	w.waitReady("later", 2)
+}
+
+func TestRestartedEtcdLosesNothing(t *testing.T) {
+	w := start(t, cluster.WithNodes(1))
+	w.underLoad(func() {
+		w.must(w.Component(cluster.Etcd).Restart(t.Context()), "restart etcd")
+		w.must(w.WaitAPI(t.Context()), "wait for the API server")
+	})
+	w.underLoad(func() {
+		w.must(w.Component(cluster.Etcd).Kill(t.Context()), "kill etcd")
+		w.must(w.Component(cluster.Etcd).Start(t.Context()), "start it again")
+		w.must(w.WaitAPI(t.Context()), "wait for the API server")
+	})
+	w.createPod("later")
+	w.waitReady("later", 1)
+}
+
+func TestWorkWaitsForItsPlayers(t *testing.T) {
+	w := start(t, cluster.WithNodes(1))
+
+	w.must(w.Component(cluster.Scheduler).Stop(t.Context()), "stop the scheduler")
+	w.createPod("unscheduled")
+	w.Consistently(w.pods("unscheduled")).WithTimeout(2*time.Second).Should(HaveEach(HaveField("Spec.NodeName", BeEmpty())), "nobody else places pods")
+	w.must(w.Component(cluster.Scheduler).Start(t.Context()), "start the scheduler")
+	w.waitReady("unscheduled", 1)
+
+	w.must(w.Component(cluster.ControllerManager).Stop(t.Context()), "stop the controllers")
+	w.createDeployment("unmanaged", 2)
+	w.Consistently(w.pods("unmanaged")).WithTimeout(2*time.Second).Should(BeEmpty(), "nobody else makes pods")
+	w.must(w.Component(cluster.ControllerManager).Start(t.Context()), "start the controllers")
+	w.waitReady("unmanaged", 2)
+}
+
+func TestPausedAPIServerIsSurvived(t *testing.T) {
+	w := start(t, cluster.WithNodes(1))
+	w.createDeployment("steady", 1)
+	before := w.waitReady("steady", 1)
+	w.must(w.Component(cluster.APIServer).Pause(t.Context()), "freeze the API server")
+	short, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	_, err := w.client.CoreV1().Namespaces().Get(short, space, metav1.GetOptions{})
+	cancel()
+	w.Expect(err).To(HaveOccurred(), "a frozen API server answers nothing")
+	w.must(w.Component(cluster.APIServer).Unpause(t.Context()), "let it go on")
+	w.createDeployment("later", 1)
+	w.waitReady("later", 1)
+	w.Expect(w.waitReady("steady", 1)[0].UID).To(Equal(before[0].UID))
+}
+
+func TestHighAvailability(t *testing.T) {
+	w := start(t, cluster.WithNodes(1), cluster.WithAPIServers(2), cluster.WithEtcdMembers(3))
+	w.must(w.Member("etcd-1").Kill(t.Context()), "kill one etcd member of three")
+	w.must(w.Member("apiserver-1").Kill(t.Context()), "kill the second API server")
+	w.createDeployment("steady", 2)
+	w.waitReady("steady", 2)
+	err := w.client.CoreV1().Pods(space).Delete(t.Context(), "no-such-pod", metav1.DeleteOptions{})
+	w.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "want NotFound, got %v", err)
+}
