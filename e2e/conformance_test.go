@@ -30,4 +30,3 @@ func TestConformance(t *testing.T) {
 		}
 	}
 }
-
