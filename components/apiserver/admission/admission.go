@@ -61,9 +61,14 @@ func New(cfg Config) (*Chain, error) {
 	}
 	c := &Chain{}
 	for _, p := range plugins {
-		if on[p.name] {
-			c.add(p.name, p.new(&cfg))
+		if !on[p.name] {
+			continue
 		}
+		made, err := p.new(&cfg)
+		if err != nil {
+			return nil, fmt.Errorf("admission plugin %s: %w", p.name, err)
+		}
+		c.add(p.name, made)
 	}
 	if cfg.Escalation != nil {
 		c.add(escalation.Name, escalation.New(cfg.Escalation))

@@ -10,6 +10,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/admission/namespacelifecycle"
 	"quintet.dev/quintet/components/apiserver/admission/noderestriction"
 	"quintet.dev/quintet/components/apiserver/admission/nodetaint"
+	"quintet.dev/quintet/components/apiserver/admission/podsecurity"
 	"quintet.dev/quintet/components/apiserver/admission/priority"
 	"quintet.dev/quintet/components/apiserver/admission/runtimeclass"
 	"quintet.dev/quintet/components/apiserver/admission/serviceaccount"
@@ -23,35 +24,36 @@ import (
 type plugin struct {
 	name string
 	off  bool // unless enabled
-	new  func(cfg *Config) admission.Interface
+	new  func(cfg *Config) (admission.Interface, error)
 }
 
 // plugins lists all plug-ins in the order in which they are called.
 var plugins = []plugin{
-	{name: namespacelifecycle.Name, new: func(c *Config) admission.Interface { return namespacelifecycle.New(c.Objects) }},
-	{name: limitranger.Name, new: func(c *Config) admission.Interface { return limitranger.New(c.Objects) }},
-	{name: serviceaccount.Name, new: func(c *Config) admission.Interface { return serviceaccount.New(c.Objects, c.Clock) }},
-	{name: noderestriction.Name, off: true, new: func(c *Config) admission.Interface { return noderestriction.New(c.Objects, c.Authorizer) }},
-	{name: nodetaint.Name, new: func(*Config) admission.Interface { return nodetaint.New() }},
-	{name: priority.Name, new: func(c *Config) admission.Interface { return priority.New(c.Objects) }},
+	{name: namespacelifecycle.Name, new: func(c *Config) (admission.Interface, error) { return namespacelifecycle.New(c.Objects), nil }},
+	{name: limitranger.Name, new: func(c *Config) (admission.Interface, error) { return limitranger.New(c.Objects), nil }},
+	{name: serviceaccount.Name, new: func(c *Config) (admission.Interface, error) { return serviceaccount.New(c.Objects, c.Clock), nil }},
+	{name: noderestriction.Name, off: true, new: func(c *Config) (admission.Interface, error) { return noderestriction.New(c.Objects, c.Authorizer), nil }},
+	{name: nodetaint.Name, new: func(*Config) (admission.Interface, error) { return nodetaint.New(), nil }},
+	{name: podsecurity.Name, new: func(c *Config) (admission.Interface, error) { return podsecurity.New(c.Objects) }},
+	{name: priority.Name, new: func(c *Config) (admission.Interface, error) { return priority.New(c.Objects), nil }},
 	{name: tolerationseconds.Name, new: newTolerationSeconds},
-	{name: storageclass.Name, new: func(c *Config) admission.Interface { return storageclass.New(c.Objects) }},
-	{name: inuseprotection.Name, new: func(*Config) admission.Interface { return inuseprotection.New() }},
-	{name: volumeresize.Name, new: func(c *Config) admission.Interface { return volumeresize.New(c.Objects) }},
-	{name: runtimeclass.Name, new: func(c *Config) admission.Interface { return runtimeclass.New(c.Objects) }},
-	{name: certificates.ApprovalName, new: func(c *Config) admission.Interface { return certificates.NewApproval(c.Authorizer) }},
-	{name: certificates.SigningName, new: func(c *Config) admission.Interface { return certificates.NewSigning(c.Authorizer) }},
-	{name: certificates.SubjectRestrictionName, new: func(*Config) admission.Interface { return certificates.NewSubjectRestriction() }},
-	{name: ingressclass.Name, new: func(c *Config) admission.Interface { return ingressclass.New(c.Objects) }},
-	{name: topologylabels.Name, new: func(c *Config) admission.Interface { return topologylabels.New(c.Objects) }},
+	{name: storageclass.Name, new: func(c *Config) (admission.Interface, error) { return storageclass.New(c.Objects), nil }},
+	{name: inuseprotection.Name, new: func(*Config) (admission.Interface, error) { return inuseprotection.New(), nil }},
+	{name: volumeresize.Name, new: func(c *Config) (admission.Interface, error) { return volumeresize.New(c.Objects), nil }},
+	{name: runtimeclass.Name, new: func(c *Config) (admission.Interface, error) { return runtimeclass.New(c.Objects), nil }},
+	{name: certificates.ApprovalName, new: func(c *Config) (admission.Interface, error) { return certificates.NewApproval(c.Authorizer), nil }},
+	{name: certificates.SigningName, new: func(c *Config) (admission.Interface, error) { return certificates.NewSigning(c.Authorizer), nil }},
+	{name: certificates.SubjectRestrictionName, new: func(*Config) (admission.Interface, error) { return certificates.NewSubjectRestriction(), nil }},
+	{name: ingressclass.Name, new: func(c *Config) (admission.Interface, error) { return ingressclass.New(c.Objects), nil }},
+	{name: topologylabels.Name, new: func(c *Config) (admission.Interface, error) { return topologylabels.New(c.Objects), nil }},
 }
 
-func newTolerationSeconds(c *Config) admission.Interface {
+func newTolerationSeconds(c *Config) (admission.Interface, error) {
 	seconds := func(v int64) int64 {
 		if v == 0 {
 			return tolerationseconds.DefaultSeconds
 		}
 		return v
 	}
-	return tolerationseconds.New(seconds(c.NotReadySeconds), seconds(c.UnreachableSeconds))
+	return tolerationseconds.New(seconds(c.NotReadySeconds), seconds(c.UnreachableSeconds)), nil
 }
