@@ -3,6 +3,7 @@ package scheduler
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,6 +27,7 @@ type cluster struct {
 	*testing.T
 	client    *fake.Clientset
 	scheduler *Scheduler
+	stop      func()
 }
 
 func start(t *testing.T, c Config, objects ...runtime.Object) *cluster {
@@ -56,13 +58,14 @@ func start(t *testing.T, c Config, objects ...runtime.Object) *cluster {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
-	t.Cleanup(func() {
+	stop := sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	})
-	return &cluster{T: t, client: client, scheduler: s}
+	t.Cleanup(stop)
+	return &cluster{T: t, client: client, scheduler: s, stop: stop}
 }
 
 func (c *cluster) pod(name string) *v1.Pod {

@@ -186,6 +186,7 @@ func (s *Scheduler) deleteNode(n *v1.Node) {
 	defer s.mu.Unlock()
 	s.snapshot.RemoveNode(n.Name)
 	s.metrics.nodes.Dec()
+	s.queue.Move(queue.Event{Kind: queue.NodeRemoved, OldNode: n})
 }
 
 func (s *Scheduler) addNamespace(n *v1.Namespace) {

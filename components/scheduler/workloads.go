@@ -47,6 +47,7 @@ func (s *Scheduler) watchWorkloads(f *feeds, served sets.Set[string]) {
 func (s *Scheduler) served(ctx context.Context, versions ...string) (sets.Set[string], error) {
 	const pause = 200 * time.Millisecond
 	found := sets.New[string]()
+	said := ""
 	for _, version := range versions {
 		err := wait.PollUntilContextCancel(ctx, pause, true, func(ctx context.Context) (bool, error) {
 			list, err := s.client.Discovery().ServerResourcesForGroupVersion(version)
@@ -54,7 +55,10 @@ func (s *Scheduler) served(ctx context.Context, versions ...string) (sets.Set[st
 				return true, nil
 			}
 			if err != nil {
-				klog.FromContext(ctx).V(2).Info("API server does not answer yet", "err", err)
+				if err.Error() != said { // once is enough
+					klog.FromContext(ctx).Info("Waiting for the API server", "err", err)
+					said = err.Error()
+				}
 				return false, nil
 			}
 			for i := range list.APIResources {

@@ -10,8 +10,9 @@ import (
 type Kind uint32
 
 const (
-	NodeAdded       Kind = 1 << iota
-	NodeAllocatable      // a node's allocatable resources changed
+	NodeAdded Kind = 1 << iota
+	NodeRemoved
+	NodeAllocatable // a node's allocatable resources changed
 	NodeLabels
 	NodeTaints // taints or spec.unschedulable changed
 	PodAdded   // a pod was placed on a node
@@ -27,7 +28,7 @@ const (
 )
 
 var kindNames = []string{
-	"NodeAdd", "NodeAllocatableUpdate", "NodeLabelUpdate", "NodeTaintUpdate", "AssignedPodAdd", "AssignedPodDelete",
+	"NodeAdd", "NodeDelete", "NodeAllocatableUpdate", "NodeLabelUpdate", "NodeTaintUpdate", "AssignedPodAdd", "AssignedPodDelete",
 	"AssignedPodLabelUpdate", "AssignedPodScaleDown", "NamespaceLabelUpdate", "PodLabelUpdate", "PodTolerationUpdate",
 	"PodScaleDown", "PodSchedulingGatesEliminated",
 }
@@ -45,7 +46,7 @@ func (k Kind) String() string {
 // Event is a change in the cluster that may let a pod be scheduled. Kind may have several bits.
 type Event struct {
 	Kind Kind
-	// OldNode and Node are the node before and after; OldNode is nil when it was added.
+	// OldNode and Node are the node before and after; OldNode is nil when it was added, Node when it was removed.
 	OldNode, Node *v1.Node
 	// OldPod and Pod are the pod before and after; Pod is nil when it was removed, OldPod when it was added.
 	OldPod, Pod *snapshot.Pod

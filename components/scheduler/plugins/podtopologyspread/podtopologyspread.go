@@ -44,33 +44,35 @@ func (*Plugin) Name() string { return Name }
 // Hints say that changes of nodes help, of matching pods on them, and of the pod's labels.
 func (f *Plugin) Hints() []queue.Hint {
 	return []queue.Hint{
-		{Kinds: queue.NodeAdded | queue.NodeLabels | queue.NodeTaints, Helps: f.nodeHelps},
+		{Kinds: queue.NodeAdded | queue.NodeRemoved | queue.NodeLabels | queue.NodeTaints, Helps: f.nodeHelps},
 		{Kinds: queue.PodAdded | queue.PodRemoved | queue.PodLabels, Helps: f.podHelps},
 		{Kinds: queue.OwnLabels | queue.OwnTolerations},
 	}
 }
 
+// nodeHelps is true for nodes that have, or had, all the labels, and for labels and taints that changed: each may
+// change what a domain is or what the emptiest one holds.
 func (f *Plugin) nodeHelps(p *snapshot.Pod, e queue.Event) bool {
 	constraints, err := f.hard(p, nil)
 	if err != nil {
 		return false
 	}
-	if e.OldNode != nil && e.Kind&queue.NodeTaints != 0 {
-		return true
-	}
-	if e.OldNode != nil && maps.Equal(e.OldNode.Labels, e.Node.Labels) {
+	if e.OldNode != nil && e.Node != nil && e.Kind&queue.NodeTaints == 0 && maps.Equal(e.OldNode.Labels, e.Node.Labels) {
 		return false
 	}
-	had, has := true, true
-	for i := range constraints {
-		if e.OldNode != nil {
-			_, ok := e.OldNode.Labels[constraints[i].key]
-			had = had && ok
-		}
-		_, ok := e.Node.Labels[constraints[i].key]
-		has = has && ok
+	return labeled(constraints, e.OldNode) || labeled(constraints, e.Node)
+}
+
+func labeled(constraints []constraint, n *v1.Node) bool {
+	if n == nil {
+		return false
 	}
-	return has || (e.OldNode != nil && had)
+	for i := range constraints {
+		if _, ok := n.Labels[constraints[i].key]; !ok {
+			return false
+		}
+	}
+	return true
 }
 
 func (f *Plugin) podHelps(p *snapshot.Pod, e queue.Event) bool {

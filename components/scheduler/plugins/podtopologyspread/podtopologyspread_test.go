@@ -134,4 +134,7 @@ func TestHints(t *testing.T) {
 	if !nodes(p, queue.Event{Node: schedulertest.Node("n", "zone=a")}) || nodes(p, queue.Event{Node: schedulertest.Node("n", "")}) {
 		t.Error("a node helps if and only if it has the label")
 	}
+	if !nodes(p, queue.Event{Kind: queue.NodeRemoved, OldNode: schedulertest.Node("n", "zone=a")}) {
+		t.Error("a node that went, and was the emptiest, does not help")
+	}
 }
