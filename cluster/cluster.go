@@ -39,7 +39,7 @@ const (
 type Cluster struct {
 	config     *config
 	backend    backend.Backend
-	members    []*Member // in the order of placement
+	members    []*Member // etcd first, nodes last
 	kubeconfig []byte
 	rest       *rest.Config
 }
@@ -138,32 +138,62 @@ func newBackend(ctx context.Context, config *config) (backend.Backend, error) {
 	return containers.New(ctx, containers.Config{Cluster: config.name, Owner: belongsTo, Notice: notice})
 }
 
-// startMembers starts all members at once: each waits for what it needs by itself, as in any cluster.
+// startMembers starts nodes, which take longest, beside the control plane, and there the API first: what finds it
+// listening is spared a second of back-off. No member needs the order; each waits for the others by itself.
 func (s *start) startMembers(ctx context.Context) error {
-	var mu sync.Mutex
-	started := map[string]backend.Instance{}
+	started := &instances{byName: map[string]backend.Instance{}}
 	group, ctx := errgroup.WithContext(ctx)
-	for _, member := range s.plan {
-		group.Go(func() error {
-			instance, err := s.cluster.backend.Start(ctx, member)
-			if err != nil {
+	for _, member := range s.pick(Node) {
+		group.Go(func() error { return started.start(ctx, s.cluster.backend, member) })
+	}
+	group.Go(func() error {
+		for _, wave := range [][]backend.Member{s.pick(Etcd, APIServer), s.pick(ControllerManager, Scheduler)} {
+			group, ctx := errgroup.WithContext(ctx)
+			for _, member := range wave {
+				group.Go(func() error { return started.start(ctx, s.cluster.backend, member) })
+			}
+			if err := group.Wait(); err != nil {
 				return err
 			}
-			mu.Lock()
-			started[member.Name] = instance
-			mu.Unlock()
-			return nil
-		})
-	}
+		}
+		return nil
+	})
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	for _, placement := range s.cluster.config.placements() {
-		member := s.plan[slices.IndexFunc(s.plan, func(m backend.Member) bool { return m.Name == placement.Name })]
+	for _, member := range s.plan {
 		s.cluster.members = append(s.cluster.members, &Member{
-			name: member.Name, component: Component(member.Component), instance: started[member.Name],
+			name: member.Name, component: Component(member.Component), instance: started.byName[member.Name],
 		})
 	}
+	return nil
+}
+
+// pick finds the planned members of some components.
+func (s *start) pick(components ...Component) []backend.Member {
+	var picked []backend.Member
+	for _, member := range s.plan {
+		if slices.Contains(components, Component(member.Component)) {
+			picked = append(picked, member)
+		}
+	}
+	return picked
+}
+
+// instances are what was started, by member. It is safe for concurrent use.
+type instances struct {
+	mu     sync.Mutex
+	byName map[string]backend.Instance
+}
+
+func (i *instances) start(ctx context.Context, b backend.Backend, m backend.Member) error {
+	instance, err := b.Start(ctx, m)
+	if err != nil {
+		return err
+	}
+	i.mu.Lock()
+	i.byName[m.Name] = instance
+	i.mu.Unlock()
 	return nil
 }
 

@@ -50,6 +50,7 @@ func New(c Config) (*Server, error) {
 	config.ListenClientUrls, config.AdvertiseClientUrls = []url.URL{*client}, []url.URL{*client}
 	config.ListenPeerUrls, config.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	config.InitialCluster = config.InitialClusterFromName(config.Name)
+	config.TickMs, config.ElectionMs = 10, 100 // it has no peers to wait for
 	config.UnsafeNoFsync = c.UnsafeNoFsync
 	config.LogLevel = "fatal" // its way to end is to log several errors
 	if c.LogLevel != "" {
