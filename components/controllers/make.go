@@ -6,7 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/cache"
 
@@ -59,11 +61,27 @@ func makeTokens(h *host, env runner.Env) (runner.Controller, error) {
 }
 
 func makeNamespace(h *host, env runner.Env) (runner.Controller, error) {
-	objects, err := metadata.NewForConfig(h.clients.config("namespace-controller"))
+	// One namespace takes a request for every resource there is; upstream allows as much more.
+	config := hurried(h.clients.config("namespace-controller"), 20, 100)
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	return namespace.New(env, env.Client.Discovery(), objects)
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	env.Client = client
+	return namespace.New(env, client.Discovery(), objects)
+}
+
+// hurried allows config more requests.
+func hurried(config *rest.Config, qps, burst int) *rest.Config {
+	if config.QPS > 0 {
+		config.QPS *= float32(qps)
+		config.Burst *= burst
+	}
+	return config
 }
 
 func makeNodeIPAM(h *host, env runner.Env) (runner.Controller, error) {
@@ -89,7 +107,7 @@ func makeGarbageCollector(h *host, env runner.Env) (runner.Controller, error) {
 	if !h.config.EnableGarbageCollector {
 		return nil, nil
 	}
-	config := h.clients.config("generic-garbage-collector")
+	config := hurried(h.clients.config("generic-garbage-collector"), 2, 2)
 	resources, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, err

@@ -94,24 +94,26 @@ func (c *content) removeAll(ctx context.Context, namespace string, r resource, g
 			o.deletion = append(o.deletion, fmt.Sprintf("%s: %v", r.GroupVersionResource.String(), err))
 		}
 	}
-	background := metav1.DeletePropagationBackground
-	opts := metav1.DeleteOptions{PropagationPolicy: &background}
-	if r.canDeleteCollection {
-		problem(client.DeleteCollection(ctx, opts, metav1.ListOptions{}))
-	}
 	left, err := client.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		problem(err)
 		return 0
 	}
-	if !r.canDeleteCollection && len(left.Items) > 0 {
+	if len(left.Items) == 0 {
+		return 0
+	}
+	background := metav1.DeletePropagationBackground
+	opts := metav1.DeleteOptions{PropagationPolicy: &background}
+	if r.canDeleteCollection {
+		problem(client.DeleteCollection(ctx, opts, metav1.ListOptions{}))
+	} else {
 		for _, item := range left.Items {
 			problem(client.Delete(ctx, item.Name, opts))
 		}
-		if left, err = client.List(ctx, metav1.ListOptions{}); err != nil {
-			problem(err)
-			return 0
-		}
+	}
+	if left, err = client.List(ctx, metav1.ListOptions{}); err != nil {
+		problem(err)
+		return 0
 	}
 	var longest time.Duration
 	for _, item := range left.Items {

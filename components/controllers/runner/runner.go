@@ -4,6 +4,7 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -122,7 +123,7 @@ func (l *Loop[K]) next(ctx context.Context) bool {
 	if err != nil {
 		l.metrics.retries()
 		if ctx.Err() == nil {
-			klog.FromContext(ctx).V(2).Info("Reconciliation failed and will be retried", "loop", l.name, "key", key, "err", err)
+			klog.FromContext(ctx).V(2).Info("Reconciliation failed and will be retried", "loop", l.name, "key", fmt.Sprint(key), "err", err)
 		}
 		l.queue.AddRateLimited(key)
 		return true
