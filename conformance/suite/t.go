@@ -8,7 +8,6 @@ import (
 	"github.com/onsi/gomega"
 	gtypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -44,15 +43,10 @@ func Connect(config *rest.Config, image string) (*Cluster, error) {
 	return &Cluster{Config: config, Client: client, Dynamic: dyn, Image: image, Features: map[Feature]bool{}}, nil
 }
 
-// Detect finds the features of the cluster: a control-plane component is there when it holds its lease, a node when it is
-// ready and runs a real container runtime.
+// Detect finds the features of the cluster by what happens: see probe for the players, RunningNodes for the nodes.
 func (c *Cluster) Detect(ctx context.Context) error {
-	for lease, feature := range map[string]Feature{"kube-scheduler": HasScheduler, "kube-controller-manager": HasControllers} {
-		held, err := c.held(ctx, lease)
-		if err != nil {
-			return err
-		}
-		c.Features[feature] = held
+	if err := c.probe(ctx); err != nil {
+		return fmt.Errorf("find out what the cluster has: %w", err)
 	}
 	nodes, err := c.RunningNodes(ctx)
 	if err != nil {
@@ -64,21 +58,6 @@ func (c *Cluster) Detect(ctx context.Context) error {
 	c.Features[ProtobufWire] = true
 	c.Features[TableOutput] = true
 	return nil
-}
-
-func (c *Cluster) held(ctx context.Context, name string) (bool, error) {
-	lease, err := c.Client.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	spec := lease.Spec
-	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
-		return false, nil
-	}
-	return time.Since(spec.RenewTime.Time) < time.Duration(*spec.LeaseDurationSeconds)*time.Second, nil
 }
 
 // RunningNodes lists the ready nodes that run real containers and take any pod.

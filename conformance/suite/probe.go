@@ -1,0 +1,72 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// probePatience is how long a player may take to show that it is there.
+const probePatience = 10 * time.Second
+
+// probe finds out which players are at work, by what they do: the controllers give a new namespace its service account, the
+// scheduler says no to a pod that fits nowhere. Leases would not tell: a single instance needs none.
+func (c *Cluster) probe(ctx context.Context) error {
+	namespaces := c.Client.CoreV1().Namespaces()
+	space, err := namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "conformance-probe-"}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = namespaces.Delete(context.WithoutCancel(ctx), space.Name, metav1.DeleteOptions{}) }()
+
+	accounts := c.Client.CoreV1().ServiceAccounts(space.Name)
+	c.Features[HasControllers], err = comes(ctx, func(ctx context.Context) (bool, error) {
+		_, err := accounts.Get(ctx, "default", metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return err
+	}
+	if !c.Features[HasControllers] {
+		if _, err := accounts.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}); err != nil {
+			return err
+		}
+	}
+	pods := c.Client.CoreV1().Pods(space.Name)
+	t := &T{Cluster: c, Namespace: space.Name}
+	lost := t.Pod("probe")
+	lost.Spec.NodeSelector = map[string]string{"conformance.quintet.dev/nowhere": space.Name}
+	if _, err := pods.Create(ctx, lost, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	c.Features[HasScheduler], err = comes(ctx, func(ctx context.Context) (bool, error) {
+		p, err := pods.Get(ctx, lost.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		for _, condition := range p.Status.Conditions {
+			if condition.Type == corev1.PodScheduled {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return err
+}
+
+// comes reports whether a condition comes to hold in time.
+func comes(ctx context.Context, condition wait.ConditionWithContextFunc) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, probePatience, true, condition)
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return false, nil
+	}
+	return err == nil, err
+}
