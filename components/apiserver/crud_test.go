@@ -145,7 +145,7 @@ func TestRefusals(t *testing.T) {
 			"Request entity too large: limit is 3145728"},
 		"unknown resource": {post("/api/v1/namespaces/default/nothings", typ, `{}`), 404, metav1.StatusReasonNotFound, "the server could not find the requested resource"},
 		"method":           {post(path+"/taken", typ, `{}`), 405, metav1.StatusReasonMethodNotAllowed, "the server does not allow this method on the requested resource"},
-		"not found": {maps.Delete(t.Context(), "gone", metav1.DeleteOptions{}), 404, metav1.StatusReasonNotFound, `configmaps "gone" not found`},
+		"not found":        {maps.Delete(t.Context(), "gone", metav1.DeleteOptions{}), 404, metav1.StatusReasonNotFound, `configmaps "gone" not found`},
 		"precondition": {maps.Delete(t.Context(), "taken", metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")}), 409, metav1.StatusReasonConflict,
 			fmt.Sprintf(`Operation cannot be fulfilled on ConfigMap "taken": the UID in the precondition (other) does not match the UID in record (%s). The object might have been deleted and then recreated`, cm.UID)},
 		"no namespace": {post("/api/v1/namespaces/none/configmaps", typ, `{"metadata":{"name":"a"}}`), 404, metav1.StatusReasonNotFound, `namespaces "none" not found`},

@@ -21,6 +21,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	apiversion "k8s.io/apimachinery/pkg/version"
+
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/component-base/version"
 
@@ -34,6 +36,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
+	"quintet.dev/quintet/components/apiserver/openapi"
 	"quintet.dev/quintet/components/apiserver/reviews"
 	"quintet.dev/quintet/components/apiserver/server"
 	"quintet.dev/quintet/components/apiserver/services"
@@ -240,7 +243,13 @@ func (s *Server) installDiscovery(m *server.Mux) {
 	for _, path := range d.Paths() {
 		m.Exact(path, d)
 	}
+	m.Prefix("/api/", d)
 	m.Prefix("/apis/", d)
+	o := openapi.New(versionInfo().GitVersion)
+	o.Set(table)
+	m.Exact("/openapi/v2", o)
+	m.Exact("/openapi/v3", o)
+	m.Prefix("/openapi/v3/", o)
 }
 
 // installIssuer lets others verify service account tokens, if the issuer is one that can be found by its URL.
@@ -256,14 +265,16 @@ func (s *Server) installIssuer(m *server.Mux) {
 // release is the version of Kubernetes whose behaviour is served: that of the modules that the types come from.
 const release = "v1.36.6"
 
-func serveVersion(w http.ResponseWriter, _ *http.Request) {
+func serveVersion(w http.ResponseWriter, _ *http.Request) { writeJSON(w, versionInfo()) }
+
+func versionInfo() apiversion.Info {
 	info := version.Get()
 	if !strings.HasPrefix(info.GitVersion, "v1.") { // no release was stamped into the program
 		info.GitVersion = release
 	}
 	parts := strings.SplitN(strings.TrimPrefix(info.GitVersion, "v"), ".", 3)
 	info.Major, info.Minor = parts[0], parts[1]
-	writeJSON(w, info)
+	return info
 }
 
 func writeJSON(w http.ResponseWriter, v any) {

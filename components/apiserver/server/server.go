@@ -57,7 +57,7 @@ type Server struct {
 	http     *http.Server
 	metrics  *metrics
 	stopping atomic.Bool
-	active   atomic.Int64 // requests under way
+	active   atomic.Int64    // requests under way
 	stop     context.Context // ends when the shutdown begins
 	stopNow  context.CancelFunc
 }
