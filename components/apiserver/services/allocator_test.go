@@ -1,0 +1,306 @@
+package services
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/kinds/core"
+	"quintet.dev/quintet/components/apiserver/objects/objectstest"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
+)
+
+type fixture struct {
+	*Allocator
+	objects *objectstest.Store
+}
+
+func newFixture(t *testing.T, ports int, cidrs ...string) *fixture {
+	t.Helper()
+	store := memory.New(clock.RealClock{})
+	t.Cleanup(func() { _ = store.Close() })
+	f := &fixture{objects: &objectstest.Store{}}
+	c := Config{
+		Objects: f.objects, FirstNodePort: 30000, NodePorts: ports,
+		Ranges: &StoredRange{Store: store, Key: "/registry/ranges/servicenodeports", Range: fmt.Sprintf("30000-%d", 29999+ports)},
+	}
+	for _, s := range cidrs {
+		c.CIDRs = append(c.CIDRs, netip.MustParsePrefix(s))
+	}
+	var err error
+	if f.Allocator, err = New(c); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func service(name string, kind corev1.ServiceType, ports ...corev1.ServicePort) *corev1.Service {
+	s := &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"},
+		Spec:       corev1.ServiceSpec{Type: kind, Ports: ports, Selector: map[string]string{"a": "b"}},
+	}
+	core.DefaultService(s)
+	return s
+}
+
+func (f *fixture) write(t *testing.T, new, old *corev1.Service) {
+	t.Helper()
+	done, err := f.Allocate(context.Background(), new, old, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done(true)
+	if new != nil {
+		f.objects.Put(services, new)
+	} else {
+		f.objects.Remove(services, old.Namespace, old.Name)
+	}
+}
+
+func (f *fixture) taken(t *testing.T) (ips, ports int) {
+	t.Helper()
+	list, err := f.objects.List(context.Background(), ipAddresses, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, ip := range list {
+		names[ip.GetName()] = true
+	}
+	bits, err := f.Ranges.Get(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range f.NodePorts {
+		ports += int(bits.Bit(i))
+	}
+	return len(names), ports
+}
+
+func (f *fixture) expect(t *testing.T, ips, ports int) {
+	t.Helper()
+	if i, p := f.taken(t); i != ips || p != ports {
+		t.Errorf("%d addresses and %d ports are taken, want %d and %d", i, p, ips, ports)
+	}
+}
+
+func TestLifeOfAService(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/24")
+	s := service("a", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80}, corev1.ServicePort{Port: 81})
+	f.write(t, s, nil)
+	if s.Spec.ClusterIP == "" || s.Spec.ClusterIPs[0] != s.Spec.ClusterIP || s.Spec.Ports[0].NodePort == 0 ||
+		s.Spec.Ports[0].NodePort == s.Spec.Ports[1].NodePort || *s.Spec.IPFamilyPolicy != corev1.IPFamilyPolicySingleStack {
+		t.Fatalf("%+v", s.Spec)
+	}
+	f.expect(t, 1, 2)
+
+	// To ClusterIP: the ports go back, the address stays.
+	next := s.DeepCopy()
+	next.Spec.Type = corev1.ServiceTypeClusterIP
+	next.Spec.ExternalTrafficPolicy = ""
+	core.PrepareServiceUpdate(next, s)
+	f.write(t, next, s)
+	f.expect(t, 1, 0)
+	if next.Spec.ClusterIP != s.Spec.ClusterIP {
+		t.Error("the address changed")
+	}
+	// To ExternalName: the address goes back too.
+	last := next.DeepCopy()
+	last.Spec.Type, last.Spec.ExternalName = corev1.ServiceTypeExternalName, "example.com"
+	core.PrepareServiceUpdate(last, next)
+	f.write(t, last, next)
+	f.expect(t, 0, 0)
+	f.write(t, nil, last)
+	f.expect(t, 0, 0)
+}
+
+func TestGivenValues(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/24")
+	a := service("a", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80, NodePort: 30005})
+	a.Spec.ClusterIP, a.Spec.ClusterIPs = "10.96.0.10", []string{"10.96.0.10"}
+	f.write(t, a, nil)
+	for name, change := range map[string]func(s *corev1.Service){
+		"address taken":        func(s *corev1.Service) { s.Spec.ClusterIP = "10.96.0.10" },
+		"address out of range": func(s *corev1.Service) { s.Spec.ClusterIP = "10.97.0.1" },
+		"network address":      func(s *corev1.Service) { s.Spec.ClusterIP = "10.96.0.0" },
+		"broadcast address":    func(s *corev1.Service) { s.Spec.ClusterIP = "10.96.0.255" },
+		"other family":         func(s *corev1.Service) { s.Spec.ClusterIP = "fd00::1" },
+		"port taken":           func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 30005 },
+		"port out of range":    func(s *corev1.Service) { s.Spec.Ports[0].NodePort = 8080 },
+	} {
+		s := service("b", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80})
+		change(s)
+		if s.Spec.ClusterIP != "" {
+			s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
+		}
+		if _, err := f.Allocate(context.Background(), s, nil, false); !apierrors.IsInvalid(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	f.expect(t, 1, 1)
+}
+
+func TestDryRunAndFailedWritesLeaveNothing(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/24")
+	for _, dryRun := range []bool{true, false} {
+		s := service("a", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80})
+		done, err := f.Allocate(context.Background(), s, nil, dryRun)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Spec.ClusterIP == "" || s.Spec.Ports[0].NodePort == 0 {
+			t.Error("nothing was given")
+		}
+		done(dryRun) // dry runs "succeed", the other write fails
+		f.expect(t, 0, 0)
+	}
+	if len(f.pendingIPs)+len(f.pendingPorts) != 0 {
+		t.Error("something stays pending")
+	}
+}
+
+func TestDualStack(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/24", "fd00::/112")
+	prefer := corev1.IPFamilyPolicyPreferDualStack
+	s := service("a", corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80})
+	s.Spec.IPFamilyPolicy = &prefer
+	f.write(t, s, nil)
+	if len(s.Spec.ClusterIPs) != 2 || len(s.Spec.IPFamilies) != 2 || s.Spec.IPFamilies[0] != corev1.IPv4Protocol {
+		t.Fatalf("%+v", s.Spec)
+	}
+	single := corev1.IPFamilyPolicySingleStack
+	next := s.DeepCopy()
+	next.Spec.IPFamilyPolicy = &single
+	f.write(t, next, s)
+	if len(next.Spec.ClusterIPs) != 1 || len(next.Spec.IPFamilies) != 1 {
+		t.Fatalf("%+v", next.Spec)
+	}
+	f.expect(t, 1, 0)
+
+	f = newFixture(t, 100, "10.96.0.0/24")
+	require := corev1.IPFamilyPolicyRequireDualStack
+	s = service("a", corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80})
+	s.Spec.IPFamilyPolicy = &require
+	if _, err := f.Allocate(context.Background(), s, nil, false); !apierrors.IsInvalid(err) {
+		t.Error(err)
+	}
+}
+
+func TestHeadless(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/24")
+	s := service("a", corev1.ServiceTypeClusterIP)
+	s.Spec.ClusterIP = corev1.ClusterIPNone
+	f.write(t, s, nil)
+	if s.Spec.ClusterIPs[0] != corev1.ClusterIPNone || s.Spec.IPFamilies[0] != corev1.IPv4Protocol {
+		t.Errorf("%+v", s.Spec)
+	}
+	f.expect(t, 0, 0)
+}
+
+func TestRacesNeverGiveTwice(t *testing.T) {
+	const n = 14 // as many as the range has hosts
+	f := newFixture(t, n, "10.96.0.0/28")
+	var wg sync.WaitGroup
+	all := make([]*corev1.Service, n)
+	for i := range n {
+		wg.Go(func() {
+			s := service(fmt.Sprint("s", i), corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80})
+			done, err := f.Allocate(context.Background(), s, nil, false)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			done(true)
+			all[i] = s
+		})
+	}
+	wg.Wait()
+	ips, ports := map[string]bool{}, map[int32]bool{}
+	for _, s := range all {
+		if s != nil {
+			ips[s.Spec.ClusterIP], ports[s.Spec.Ports[0].NodePort] = true, true
+		}
+	}
+	if len(ips) != n || len(ports) != n {
+		t.Errorf("%d addresses and %d ports for %d services", len(ips), len(ports), n)
+	}
+	s := service("more", corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80})
+	if _, err := f.Allocate(context.Background(), s, nil, false); err == nil {
+		t.Error("a full range gave an address")
+	}
+}
+
+func TestRepair(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/24")
+	kept := service("kept", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80})
+	f.write(t, kept, nil)
+	lost := service("lost", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80})
+	f.write(t, lost, nil)
+	f.objects.Remove(services, "default", "lost") // as a crash leaves it
+	for range 2 {
+		f.expect(t, 2, 2)
+		if err := f.Repair(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.expect(t, 1, 1)
+
+	// What services use but nobody has written down is written down again.
+	f.objects.Remove(ipAddresses, "", kept.Spec.ClusterIP)
+	if err := f.Ranges.(*StoredRange).Store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	store := memory.New(clock.RealClock{})
+	defer store.Close()
+	f.Ranges.(*StoredRange).Store = store
+	f.expect(t, 0, 0)
+	if err := f.Repair(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	f.expect(t, 1, 1)
+}
+
+func TestSharedPorts(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/24")
+	s := service("dns", corev1.ServiceTypeNodePort,
+		corev1.ServicePort{Port: 53, Protocol: "TCP"}, corev1.ServicePort{Port: 53, Protocol: "UDP"})
+	f.write(t, s, nil)
+	if s.Spec.Ports[0].NodePort != s.Spec.Ports[1].NodePort {
+		t.Errorf("%+v", s.Spec.Ports)
+	}
+	f.expect(t, 1, 1)
+	f.write(t, nil, s)
+	f.expect(t, 0, 0)
+}
+
+func TestHostsOfARange(t *testing.T) {
+	for text, want := range map[string]struct {
+		n           uint64
+		first, last string
+	}{
+		"10.0.0.0/24": {254, "10.0.0.1", "10.0.0.254"},
+		"10.0.0.0/30": {2, "10.0.0.1", "10.0.0.2"},
+		"fd00::/120":  {255, "fd00::1", "fd00::ff"},
+		"fd00::/112":  {65535, "fd00::1", "fd00::ffff"},
+	} {
+		p := netip.MustParsePrefix(text)
+		if got := hosts(p); got != want.n || at(p, 0).String() != want.first || at(p, got-1).String() != want.last {
+			t.Errorf("%s: %d hosts from %s to %s", text, got, at(p, 0), at(p, got-1))
+		}
+		for i := range min(want.n, 300) {
+			if !usable(p, at(p, i)) {
+				t.Errorf("%s: %s is not usable", text, at(p, i))
+			}
+		}
+		if usable(p, p.Addr()) {
+			t.Errorf("%s: the network's address is usable", text)
+		}
+	}
+}
