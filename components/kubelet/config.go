@@ -30,7 +30,6 @@ type Config struct {
 	PauseImage          string
 	PodCIDR             string
 	ProviderID          string
-	StaticPodPath       string
 
 	RegisterNode          bool
 	RegisterSchedulable   bool
@@ -48,7 +47,6 @@ type Config struct {
 	EventQPS              int32
 	EventBurst            int32
 	SyncFrequency         time.Duration
-	FileCheckFrequency    time.Duration
 	MaxRestartPeriod      time.Duration // of the crash-loop back-off
 	SerializeImagePulls   bool
 	ContainerLogMaxSize   string
@@ -108,7 +106,7 @@ func NewConfig() *Config {
 		RegisterNode: true, RegisterSchedulable: true, NodeLabels: map[string]string{}, MaxPods: 110,
 		NodeStatusUpdate: 10 * time.Second, NodeStatusReport: 5 * time.Minute, NodeLeaseSeconds: 40, NodeStatusMaxImages: 50,
 		KubeAPIQPS: 50, KubeAPIBurst: 100, EventQPS: 50, EventBurst: 100,
-		SyncFrequency: time.Minute, FileCheckFrequency: 20 * time.Second, MaxRestartPeriod: 5 * time.Minute,
+		SyncFrequency: time.Minute, MaxRestartPeriod: 5 * time.Minute,
 		ContainerLogMaxSize: "10Mi", ContainerLogMaxFiles: 5,
 		ResolvConf: "/etc/resolv.conf", CPUCFSQuota: true, CPUCFSQuotaPeriod: 100 * time.Millisecond, PodPidsLimit: -1,
 		CgroupsPerQOS: true, EnableServer: true, Address: "0.0.0.0", Port: 10250,

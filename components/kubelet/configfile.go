@@ -56,9 +56,7 @@ func (c *Config) settings(f *kubeletconfig.KubeletConfiguration) []setting {
 
 func (c *Config) nodeSettings(f *kubeletconfig.KubeletConfiguration) []setting {
 	return []setting{
-		{"staticPodPath", "pod-manifest-path", text(&c.StaticPodPath, f.StaticPodPath)},
 		{"syncFrequency", "sync-frequency", duration(&c.SyncFrequency, f.SyncFrequency)},
-		{"fileCheckFrequency", "file-check-frequency", duration(&c.FileCheckFrequency, f.FileCheckFrequency)},
 		{"podCIDR", "pod-cidr", text(&c.PodCIDR, f.PodCIDR)},
 		{"providerID", "provider-id", text(&c.ProviderID, f.ProviderID)},
 		{"registerNode", "register-node", pointer(&c.RegisterNode, f.RegisterNode)},

@@ -22,7 +22,6 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.PauseImage, "pod-infra-container-image", c.PauseImage, "Image of the containers that hold pods' namespaces.")
 	fs.StringVar(&c.PodCIDR, "pod-cidr", c.PodCIDR, "Range of pod addresses while the API gives the node none.")
 	fs.StringVar(&c.ProviderID, "provider-id", c.ProviderID, "Identifier of the machine at its provider.")
-	fs.StringVar(&c.StaticPodPath, "pod-manifest-path", c.StaticPodPath, "Directory (or file) of manifests of static pods.")
 	c.addNodeFlags(fs)
 	c.addContainerFlags(fs)
 	c.addServerFlags(fs)
@@ -50,7 +49,6 @@ func (c *Config) addNodeFlags(fs *pflag.FlagSet) {
 	fs.Int32Var(&c.EventQPS, "event-qps", c.EventQPS, "Events per second; 0 is no limit.")
 	fs.Int32Var(&c.EventBurst, "event-burst", c.EventBurst, "Burst of events.")
 	fs.DurationVar(&c.SyncFrequency, "sync-frequency", c.SyncFrequency, "How often each pod is looked at without a cause.")
-	fs.DurationVar(&c.FileCheckFrequency, "file-check-frequency", c.FileCheckFrequency, "How often manifests of static pods are read.")
 }
 
 func (c *Config) addContainerFlags(fs *pflag.FlagSet) {

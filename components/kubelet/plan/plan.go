@@ -126,6 +126,11 @@ func (p *planner) run() {
 		return
 	}
 	p.stopStrays(sandbox.ID)
+	for i := range p.in.Pod.Spec.EphemeralContainers { // these are started once, whatever the others do
+		if name := p.in.Pod.Spec.EphemeralContainers[i].Name; p.in.Observed.Container(name) == nil {
+			p.start(name, 0)
+		}
+	}
 	if p.initialize(sandbox.ID) {
 		for i := range p.in.Pod.Spec.Containers {
 			p.keep(&p.in.Pod.Spec.Containers[i], sandbox.ID)

@@ -92,7 +92,7 @@ func (p *planner) remove(id string) {
 	}
 }
 
-// Containers lists all containers of a pod, init containers first.
+// Containers lists the init containers and containers of a pod, in this order.
 func Containers(pod *v1.Pod) []*v1.Container {
 	all := make([]*v1.Container, 0, len(pod.Spec.InitContainers)+len(pod.Spec.Containers))
 	for i := range pod.Spec.InitContainers {

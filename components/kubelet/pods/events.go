@@ -2,6 +2,7 @@ package pods
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -18,6 +19,9 @@ func (m *Manager) recordContainer(pod *v1.Pod, c *v1.Container, eventType, reaso
 	path := fmt.Sprintf("spec.containers{%s}", c.Name)
 	if plan.IsInit(pod, c.Name) {
 		path = fmt.Sprintf("spec.initContainers{%s}", c.Name)
+	}
+	if slices.ContainsFunc(pod.Spec.EphemeralContainers, func(e v1.EphemeralContainer) bool { return e.Name == c.Name }) {
+		path = fmt.Sprintf("spec.ephemeralContainers{%s}", c.Name)
 	}
 	m.Recorder.Event(reference(pod, path), eventType, reason, message)
 }

@@ -192,7 +192,7 @@ func (w *worker) tryStart(ctx context.Context, pod *v1.Pod, c *v1.Container, san
 		return "ImageInspectError", err
 	}
 	s, err := w.m.Builder.Container(ctx, &spec.Request{
-		Pod: pod, Container: c, Sandbox: sandbox, Attempt: attempt, Image: image, Volumes: paths,
+		Pod: pod, Container: c, Sandbox: sandbox, Attempt: attempt, Image: image, Volumes: paths, Target: w.target(ctx, pod, c.Name),
 	})
 	if err != nil {
 		return "CreateContainerConfigError", err
@@ -230,5 +230,29 @@ func containerOf(pod *v1.Pod, name string) *v1.Container {
 			return c
 		}
 	}
+	for i := range pod.Spec.EphemeralContainers {
+		if e := &pod.Spec.EphemeralContainers[i]; e.Name == name {
+			c := v1.Container(e.EphemeralContainerCommon)
+			return &c
+		}
+	}
 	return nil
+}
+
+// target is the container whose processes an ephemeral container asks to see, "" for none.
+func (w *worker) target(ctx context.Context, pod *v1.Pod, name string) string {
+	for i := range pod.Spec.EphemeralContainers {
+		e := &pod.Spec.EphemeralContainers[i]
+		if e.Name != name || e.TargetContainerName == "" {
+			continue
+		}
+		observed, err := w.m.Engine.Pod(ctx, w.uid)
+		if err != nil {
+			return ""
+		}
+		if run := observed.Container(e.TargetContainerName); run != nil && run.State == runtime.Running {
+			return run.ID
+		}
+	}
+	return ""
 }

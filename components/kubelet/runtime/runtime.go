@@ -239,6 +239,7 @@ type ContainerSpec struct {
 	HostNetwork bool
 	HostPID     bool
 	SharePID    bool
+	TargetPID   string // container whose process namespace is joined, "" for none
 
 	User           string   // "uid", "uid:gid" or ""
 	Groups         []string // supplementary
@@ -258,7 +259,6 @@ type ContainerSpec struct {
 	MemoryBytes    int64 // 0 is none
 	PidsLimit      int64 // 0 is none
 	OOMScoreAdjust int
-	ShmFromSandbox bool
 
 	LogMaxSize  string
 	LogMaxFiles int

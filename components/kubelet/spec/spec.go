@@ -109,6 +109,7 @@ type Request struct {
 	Attempt   int
 	Image     runtime.Image
 	Volumes   map[string]string // path of each on the node
+	Target    string            // container whose process namespace is joined, "" for none
 }
 
 // Container describes a container. It makes the small files that it mounts.
@@ -140,6 +141,7 @@ func (b *Builder) Container(ctx context.Context, r *Request) (*runtime.Container
 		HostNetwork:    pod.Spec.HostNetwork,
 		HostPID:        pod.Spec.HostPID,
 		SharePID:       sharesPID(pod),
+		TargetPID:      r.Target,
 		CgroupParent:   b.Cgroups.Parent(pod.UID, status.QOS(pod)),
 		PidsLimit:      b.PidsLimit,
 		OOMScoreAdjust: OOMScore(pod, c, b.MemoryBytes),

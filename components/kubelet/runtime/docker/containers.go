@@ -75,7 +75,14 @@ func (e *Engine) newSandbox(ctx context.Context, host *container.HostConfig, spe
 			return "", err
 		}
 	}
-	id, err := e.create(ctx, containerName(e.options.Node, spec.Pod, "POD", spec.Attempt), config, host)
+	name := containerName(e.options.Node, spec.Pod, "POD", spec.Attempt)
+	id, err := e.create(ctx, name, config, host)
+	if errdefs.IsNotFound(err) { // the image is not there yet
+		if _, pullErr := e.Pull(ctx, spec.Image, nil); pullErr != nil {
+			return "", fmt.Errorf("%w; %w", err, pullErr)
+		}
+		id, err = e.create(ctx, name, config, host)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -218,6 +225,8 @@ func (e *Engine) hostConfig(spec *runtime.ContainerSpec) *container.HostConfig {
 	switch {
 	case spec.HostPID:
 		host.PidMode = "host"
+	case spec.TargetPID != "":
+		host.PidMode = container.PidMode("container:" + spec.TargetPID)
 	case spec.SharePID:
 		host.PidMode = container.PidMode(sandbox)
 	}

@@ -178,6 +178,9 @@ func translate(in *container.InspectResponse) runtime.Container {
 	c.Started = parseTime(in.State.StartedAt)
 	if c.State == runtime.Exited {
 		c.Finished = parseTime(in.State.FinishedAt)
+		if c.Finished.Before(c.Started) { // the engine notes the start of a short one after its end
+			c.Finished = c.Started
+		}
 		c.ExitCode = in.State.ExitCode
 		c.OOMKilled = in.State.OOMKilled
 	}
