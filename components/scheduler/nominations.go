@@ -41,14 +41,10 @@ func (n nominations) remove(id types.UID) bool {
 	return true
 }
 
-// follow takes over what the API server says of a waiting pod. What this scheduler decided and has not yet read back
-// stays.
-func (n nominations) follow(old, now *snapshot.Pod) {
+// follow takes over what the API server says of a waiting pod, who was nominated to was before. What this scheduler decided and
+// has not yet read back stays.
+func (n nominations) follow(was string, now *snapshot.Pod) {
 	said := now.Obj.Status.NominatedNodeName
-	was := ""
-	if old != nil {
-		was = old.Obj.Status.NominatedNodeName
-	}
 	switch {
 	case said != "" && said != was:
 		n.set(now, said)

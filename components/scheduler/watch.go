@@ -89,7 +89,7 @@ func (s *Scheduler) addPod(obj *v1.Pod) {
 		s.place(snapshot.NewPod(obj))
 	case s.ours(obj):
 		p := snapshot.NewPod(obj)
-		s.nominations.follow(nil, p)
+		s.nominations.follow("", p)
 		s.queue.Add(p)
 	}
 }
@@ -112,12 +112,12 @@ func (s *Scheduler) updatePod(old, now *v1.Pod) {
 	defer s.mu.Unlock()
 	switch {
 	case placed(now) && placed(old):
-		s.replace(snapshot.NewPod(old), snapshot.NewPod(now))
+		s.replace(snapshot.NewPod(now))
 	case placed(now):
 		s.place(snapshot.NewPod(now))
 	case s.ours(now):
 		p := snapshot.NewPod(now)
-		s.nominations.follow(snapshot.NewPod(old), p)
+		s.nominations.follow(old.Status.NominatedNodeName, p)
 		s.queue.Add(p)
 	default:
 		s.gone(old)
@@ -125,7 +125,12 @@ func (s *Scheduler) updatePod(old, now *v1.Pod) {
 }
 
 // replace updates a placed pod; the caller holds mu.
-func (s *Scheduler) replace(old, now *snapshot.Pod) {
+func (s *Scheduler) replace(now *snapshot.Pod) {
+	old := s.snapshot.Pod(now.UID())
+	if old == nil {
+		s.place(now)
+		return
+	}
 	s.snapshot.SetPod(now)
 	var kinds queue.Kind
 	if !maps.Equal(old.Obj.Labels, now.Obj.Labels) || old.Terminating() != now.Terminating() {

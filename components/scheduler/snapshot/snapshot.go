@@ -102,8 +102,8 @@ func (s *Snapshot) Assume(p *Pod, node string) {
 	s.put(p, node, true)
 }
 
-// Assumed tells whether the pod is assumed and not yet confirmed.
-func (s *Snapshot) Assumed(uid types.UID) bool { return s.pods[uid].assumed }
+// Pod returns a pod that is on a node, or nil.
+func (s *Snapshot) Pod(uid types.UID) *Pod { return s.pods[uid].pod }
 
 // Forget takes back an assumed pod whose binding failed; false if it is confirmed, and stays, or unknown.
 func (s *Snapshot) Forget(uid types.UID) bool { return s.pods[uid].assumed && s.RemovePod(uid) }
