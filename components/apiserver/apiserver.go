@@ -269,6 +269,10 @@ func (s *Server) settle(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.bootstrap.Run(ctx) })
 	group.Go(func() error { return s.services.Run(ctx) })
+	group.Go(func() error {
+		storage.KeepCompacted(ctx, s.store, s.config.Clock, s.config.EtcdCompactionInterval)
+		return nil
+	})
 	return group.Wait()
 }
 

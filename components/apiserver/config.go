@@ -33,6 +33,8 @@ type Config struct {
 	EtcdCertFile string
 	EtcdKeyFile  string
 	EtcdPrefix   string // "/registry" if empty
+	// EtcdCompactionInterval is how long the store remembers what was; 0 means five minutes, less never forgets.
+	EtcdCompactionInterval time.Duration
 	// EncodingMemory bounds the encoded objects kept for readers, in bytes; 0 means the cache's own default.
 	EncodingMemory int64
 
@@ -112,6 +114,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.EtcdPrefix == "" {
 		c.EtcdPrefix = "/registry"
+	}
+	if c.EtcdCompactionInterval == 0 {
+		c.EtcdCompactionInterval = 5 * time.Minute
 	}
 	if c.ServiceClusterIPRange == "" {
 		c.ServiceClusterIPRange = "10.0.0.0/24"

@@ -26,6 +26,8 @@ func (c *Config) addStoreFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.EtcdCertFile, "etcd-certfile", "", "Client certificate for etcd.")
 	fs.StringVar(&c.EtcdKeyFile, "etcd-keyfile", "", "Key of the client certificate for etcd.")
 	fs.StringVar(&c.EtcdPrefix, "etcd-prefix", "/registry", "Prefix of all keys in etcd.")
+	c.EtcdCompactionInterval = 5 * time.Minute
+	fs.Var((*interval)(&c.EtcdCompactionInterval), "etcd-compaction-interval", "How long etcd remembers what was; 0 leaves compaction to others.")
 	fs.DurationVar(&c.EventTTL, "event-ttl", time.Hour, "How long events are kept.")
 }
 
@@ -88,5 +90,19 @@ func (n *not) Type() string   { return "bool" }
 func (n *not) Set(s string) error {
 	v, err := strconv.ParseBool(s)
 	*n = not(!v)
+	return err
+}
+
+// interval is a duration of which 0 means never, which Config writes as a negative one.
+type interval time.Duration
+
+func (i *interval) String() string { return time.Duration(*i).String() }
+func (i *interval) Type() string   { return "duration" }
+func (i *interval) Set(s string) error {
+	d, err := time.ParseDuration(s)
+	if d == 0 {
+		d = -1
+	}
+	*i = interval(d)
 	return err
 }

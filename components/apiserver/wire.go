@@ -148,7 +148,7 @@ func (s *Server) endpoint() string {
 func (s *Server) kinds() []*kinds.Kind {
 	access := func() *reviews.Access { return &reviews.Access{Authorizer: s.authz, Rules: s.authz} }
 	table := kinds.Table(kinds.Deps{
-		Clock: s.config.Clock,
+		Clock: s.config.Clock, Services: s.services,
 		Bind: func(ctx context.Context, b *corev1.Binding) (*corev1.Binding, error) {
 			return nil, s.binder().Bind(ctx, b.Namespace, "", b, false)
 		},

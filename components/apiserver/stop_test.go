@@ -1,0 +1,33 @@
+package apiserver_test
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"quintet.dev/quintet/components/apiserver"
+)
+
+// TestStopsBeforeItIsReady ends servers at every moment of their start.
+func TestStopsBeforeItIsReady(t *testing.T) {
+	for delay := time.Duration(0); delay < 20*time.Millisecond; delay += time.Millisecond {
+		server, err := apiserver.New(apiserver.Config{Storage: apiserver.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1),
+			AuthorizationModes: []string{"Node", "RBAC"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), delay)
+		done := make(chan error, 1)
+		go func() { done <- server.Run(ctx) }()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("after %v: %v", delay, err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("the server that was ended after %v doesn't return", delay)
+		}
+		cancel()
+	}
+}
