@@ -102,6 +102,9 @@ func enabled(enable, disable []string) (map[string]bool, error) {
 		value bool
 	}{{"enable-admission-plugins", enable, true}, {"disable-admission-plugins", disable, false}} {
 		for _, name := range list.names {
+			if !list.value && slices.Contains(absent, name) {
+				continue
+			}
 			if !slices.Contains(known, name) {
 				return nil, fmt.Errorf("%s: plugin %q is unknown; known are %s", list.flag, name, strings.Join(known, ", "))
 			}

@@ -80,6 +80,7 @@ func TestSelection(t *testing.T) {
 	}{
 		{"unknown", []string{"Frobnicate"}, nil, `enable-admission-plugins: plugin "Frobnicate" is unknown`},
 		{"unknown to disable", nil, []string{"Frobnicate"}, `disable-admission-plugins: plugin "Frobnicate" is unknown`},
+		{"not here", []string{"ValidatingAdmissionWebhook"}, nil, "is unknown"},
 		{"both", []string{"Priority"}, []string{"Priority"}, "overlapped"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestSelection(t *testing.T) {
 			}
 		})
 	}
-	c, err := New(Config{Objects: &objectstest.Store{}, Enable: []string{"NodeRestriction"}, Disable: []string{"Priority"}})
+	c, err := New(Config{Objects: &objectstest.Store{}, Enable: []string{"NodeRestriction"}, Disable: []string{"Priority", "ValidatingAdmissionWebhook"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,5 +330,21 @@ func TestRunEnds(t *testing.T) {
 	cancel()
 	if err := c.Run(ctx); err != nil {
 		t.Error(err)
+	}
+}
+
+func BenchmarkPod(b *testing.B) {
+	store := &objectstest.Store{}
+	store.Put(corev1.Resource("namespaces"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	store.Put(corev1.Resource("serviceaccounts"), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "default"}})
+	c, err := New(Config{Objects: store, Authorizer: authorizer.AuthorizerFunc(nobody)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	pod := &corev1.Pod{ObjectMeta: in("ns", "p"), Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "x"}}}}
+	for b.Loop() {
+		if err := do(c, write{op: admission.Create, resource: corev1.Resource("pods"), obj: pod.DeepCopy()}); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

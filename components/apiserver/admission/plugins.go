@@ -12,6 +12,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/admission/nodetaint"
 	"quintet.dev/quintet/components/apiserver/admission/podsecurity"
 	"quintet.dev/quintet/components/apiserver/admission/priority"
+	"quintet.dev/quintet/components/apiserver/admission/resourcequota"
 	"quintet.dev/quintet/components/apiserver/admission/runtimeclass"
 	"quintet.dev/quintet/components/apiserver/admission/serviceaccount"
 	"quintet.dev/quintet/components/apiserver/admission/storageclass"
@@ -46,6 +47,16 @@ var plugins = []plugin{
 	{name: certificates.SubjectRestrictionName, new: func(*Config) (admission.Interface, error) { return certificates.NewSubjectRestriction(), nil }},
 	{name: ingressclass.Name, new: func(c *Config) (admission.Interface, error) { return ingressclass.New(c.Objects), nil }},
 	{name: topologylabels.Name, new: func(c *Config) (admission.Interface, error) { return topologylabels.New(c.Objects), nil }},
+	// Quota is last: nothing may refuse what it has booked.
+	{name: resourcequota.Name, new: func(c *Config) (admission.Interface, error) { return resourcequota.New(c.Objects), nil }},
+}
+
+// absent are the plug-ins of Kubernetes that are not here: they can be disabled, which they are, but not enabled.
+var absent = []string{
+	"AlwaysAdmit", "AlwaysDeny", "AlwaysPullImages", "ClusterTrustBundleAttest", "DenyServiceExternalIPs", "EventRateLimit",
+	"ExtendedResourceToleration", "ImagePolicyWebhook", "LimitPodHardAntiAffinityTopology", "MutatingAdmissionPolicy",
+	"MutatingAdmissionWebhook", "NamespaceAutoProvision", "NamespaceExists", "OwnerReferencesPermissionEnforcement",
+	"PodNodeSelector", "PodTolerationRestriction", "ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
 }
 
 func newTolerationSeconds(c *Config) (admission.Interface, error) {

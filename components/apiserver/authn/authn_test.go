@@ -242,6 +242,25 @@ func TestBootstrapTokenRefusals(t *testing.T) {
 	}
 }
 
+func TestTokenForm(t *testing.T) {
+	for token, want := range map[string]bool{
+		"abcdef.0123456789abcdef": true, "abcdef.0123456789abcde": false, "abcde.0123456789abcdef": false,
+		"ABCDEF.0123456789abcdef": false, "abcdef0123456789abcdef": false, "abcde-.0123456789abcdef": false, "": false,
+	} {
+		if _, _, ok := splitToken(token); ok != want {
+			t.Errorf("%q: %v", token, ok)
+		}
+	}
+	for group, want := range map[string]bool{
+		"system:bootstrappers:a": true, "system:bootstrappers:a:b-c9": true, "system:bootstrappers:": false, "system:bootstrappers:a-": false,
+		"system:bootstrappers": false, "system:nodes": false, "system:bootstrappers:A": false,
+	} {
+		if extraGroup(group) != want {
+			t.Errorf("%q: %v", group, !want)
+		}
+	}
+}
+
 func FuzzRequestHeaders(f *testing.F) {
 	f.Add("user", "X-Remote-Extra-%zz", "v")
 	f.Add("", "X-Remote-Extra-", "")

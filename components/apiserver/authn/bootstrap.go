@@ -3,7 +3,6 @@ package authn
 import (
 	"context"
 	"crypto/subtle"
-	"regexp"
 	"strings"
 	"time"
 
@@ -25,19 +24,32 @@ type bootstrapTokens struct {
 
 const bootstrapGroup = "system:bootstrappers"
 
-var (
-	bootstrapToken      = regexp.MustCompile(`^([a-z0-9]{6})\.([a-z0-9]{16})$`)
-	bootstrapExtraGroup = regexp.MustCompile(`^system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]$`)
-)
+// splitToken takes a token of the form "id.key" apart: 6 and 16 lower-case letters and digits.
+func splitToken(token string) (id, key string, ok bool) {
+	id, key, ok = strings.Cut(token, ".")
+	return id, key, ok && len(id) == 6 && len(key) == 16 && consistsOf(id+key, "")
+}
+
+// extraGroup reports whether a token may carry this group: "system:bootstrappers:" and a name.
+func extraGroup(group string) bool {
+	name, ok := strings.CutPrefix(group, bootstrapGroup+":")
+	return ok && name != "" && len(name) <= 256 && consistsOf(name, ":-") && consistsOf(name[len(name)-1:], "")
+}
+
+// consistsOf: lower-case letters, digits, and the others given.
+func consistsOf(s, others string) bool {
+	return strings.IndexFunc(s, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune(others, r)
+	}) < 0
+}
 
 // AuthenticateToken implements authenticator.Token. A token that is unknown, expired, or not meant for this is no error:
 // another authenticator may know it.
 func (b *bootstrapTokens) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
-	parts := bootstrapToken.FindStringSubmatch(token)
-	if parts == nil {
+	id, key, ok := splitToken(token)
+	if !ok {
 		return nil, false, nil
 	}
-	id, key := parts[1], parts[2]
 	secret, err := objects.As[*corev1.Secret](b.objects.Get(ctx, corev1.Resource("secrets"), "kube-system", "bootstrap-token-"+id))
 	if apierrors.IsNotFound(err) {
 		return nil, false, nil
@@ -67,7 +79,7 @@ func (b *bootstrapTokens) check(secret *corev1.Secret, id, key string) (groups [
 	groups = []string{bootstrapGroup}
 	if extra := data("auth-extra-groups"); extra != "" {
 		for _, g := range strings.Split(extra, ",") {
-			if !bootstrapExtraGroup.MatchString(g) {
+			if !extraGroup(g) {
 				return nil, false
 			}
 			groups = append(groups, g)

@@ -1,0 +1,111 @@
+package resourcequota
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/admission"
+	podresources "k8s.io/component-helpers/resource"
+)
+
+// inScope reports whether a quota is about this object: all its scopes must be.
+func inScope(a admission.Attributes, q *corev1.ResourceQuota) bool {
+	var all []corev1.ScopedResourceSelectorRequirement
+	for _, s := range q.Spec.Scopes {
+		all = append(all, corev1.ScopedResourceSelectorRequirement{ScopeName: s, Operator: corev1.ScopeSelectorOpExists})
+	}
+	if q.Spec.ScopeSelector != nil {
+		all = append(all, q.Spec.ScopeSelector.MatchExpressions...)
+	}
+	if len(all) == 0 {
+		return true
+	}
+	for i := range all {
+		switch obj := a.GetObject().(type) {
+		case *corev1.Pod:
+			if !podInScope(obj, &all[i]) {
+				return false
+			}
+		case *corev1.PersistentVolumeClaim:
+			if all[i].ScopeName != corev1.ResourceQuotaScopeVolumeAttributesClass || !claimInScope(obj, &all[i]) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+func podInScope(pod *corev1.Pod, s *corev1.ScopedResourceSelectorRequirement) bool {
+	switch s.ScopeName {
+	case corev1.ResourceQuotaScopeTerminating:
+		return pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds >= 0
+	case corev1.ResourceQuotaScopeNotTerminating:
+		return pod.Spec.ActiveDeadlineSeconds == nil
+	case corev1.ResourceQuotaScopeBestEffort:
+		return bestEffort(pod)
+	case corev1.ResourceQuotaScopeNotBestEffort:
+		return !bestEffort(pod)
+	case corev1.ResourceQuotaScopePriorityClass:
+		return among(pod.Spec.PriorityClassName, s)
+	case corev1.ResourceQuotaScopeCrossNamespacePodAffinity:
+		return crossesNamespaces(pod.Spec.Affinity)
+	}
+	return false
+}
+
+func claimInScope(c *corev1.PersistentVolumeClaim, s *corev1.ScopedResourceSelectorRequirement) bool {
+	name := ""
+	if c.Spec.VolumeAttributesClassName != nil {
+		name = *c.Spec.VolumeAttributesClassName
+	}
+	return among(name, s)
+}
+
+func among(name string, s *corev1.ScopedResourceSelectorRequirement) bool {
+	switch s.Operator {
+	case corev1.ScopeSelectorOpExists:
+		return name != ""
+	case corev1.ScopeSelectorOpDoesNotExist:
+		return name == ""
+	case corev1.ScopeSelectorOpIn:
+		return slices.Contains(s.Values, name)
+	case corev1.ScopeSelectorOpNotIn:
+		return !slices.Contains(s.Values, name)
+	}
+	return false
+}
+
+// bestEffort: no container asks for, or is limited in, processor or memory.
+func bestEffort(pod *corev1.Pod) bool {
+	options := podresources.PodResourcesOptions{ExcludeOverhead: true}
+	for _, list := range []corev1.ResourceList{podresources.PodRequests(pod, options), podresources.PodLimits(pod, options)} {
+		for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			if q := list[name]; !q.IsZero() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func crossesNamespaces(a *corev1.Affinity) bool {
+	if a == nil {
+		return false
+	}
+	var terms []corev1.PodAffinityTerm
+	add := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+		terms = append(terms, required...)
+		for i := range preferred {
+			terms = append(terms, preferred[i].PodAffinityTerm)
+		}
+	}
+	if p := a.PodAffinity; p != nil {
+		add(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if p := a.PodAntiAffinity; p != nil {
+		add(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	return slices.ContainsFunc(terms, func(t corev1.PodAffinityTerm) bool { return len(t.Namespaces) > 0 || t.NamespaceSelector != nil })
+}
