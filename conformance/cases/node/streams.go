@@ -15,9 +15,12 @@ import (
 )
 
 func logs(ctx context.Context, t *suite.T) {
-	t.CreatePod(ctx, t.Pod("talks", "print", "5", "--text=word", "then", "print", "1", "--text=problem", "--stderr"))
+	t.CreatePod(ctx, t.Pod("talks", "print", "5", "--text=word"))
 	ended(ctx, t, "talks", corev1.PodSucceeded)
-	t.Expect(log(ctx, t, "talks", &corev1.PodLogOptions{})).To(And(HavePrefix("word 1\nword 2\n"), ContainSubstring("problem 1\n")))
+	t.Expect(log(ctx, t, "talks", &corev1.PodLogOptions{})).To(Equal("word 1\nword 2\nword 3\nword 4\nword 5\n"))
+	t.CreatePod(ctx, t.Pod("complains", "print", "2", "--text=problem", "--stderr"))
+	ended(ctx, t, "complains", corev1.PodSucceeded)
+	t.Expect(log(ctx, t, "complains", &corev1.PodLogOptions{})).To(Equal("problem 1\nproblem 2\n"), "both streams are the log")
 	t.Expect(log(ctx, t, "talks", &corev1.PodLogOptions{TailLines: ptr.To[int64](3)})).To(And(ContainSubstring("word 5\n"), Not(ContainSubstring("word 2\n"))))
 	t.Expect(log(ctx, t, "talks", &corev1.PodLogOptions{LimitBytes: ptr.To[int64](4)})).To(Equal("word"))
 	stamped := strings.Split(log(ctx, t, "talks", &corev1.PodLogOptions{Timestamps: true}), "\n")[0]
