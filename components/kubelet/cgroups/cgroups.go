@@ -69,15 +69,18 @@ func (t Tree) Parent(uid types.UID, class v1.PodQOSClass) string {
 	return filepath.Join(append([]string{"/", t.Root}, parts...)...)
 }
 
-// Remove deletes the control groups of a pod that has no containers any more. systemd deletes its own.
-func (t Tree) Remove(uid types.UID, class v1.PodQOSClass) error {
+// Remove deletes the control groups of a pod that has no containers any more, whatever its class was: of one that
+// left the API that is not known. systemd deletes its own.
+func (t Tree) Remove(uid types.UID) error {
 	if t.Mount == "" || t.Systemd || uid == "" {
 		return nil
 	}
 	var failures []error
 	for _, hierarchy := range t.hierarchies() {
-		if err := os.Remove(filepath.Join(hierarchy, t.Parent(uid, class))); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			failures = append(failures, err)
+		for _, class := range []v1.PodQOSClass{v1.PodQOSGuaranteed, v1.PodQOSBurstable, v1.PodQOSBestEffort} {
+			if err := os.Remove(filepath.Join(hierarchy, t.Parent(uid, class))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				failures = append(failures, err)
+			}
 		}
 	}
 	return errors.Join(failures...)

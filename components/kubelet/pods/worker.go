@@ -216,7 +216,7 @@ func (w *worker) next(decision *plan.Plan, now time.Time) time.Duration {
 
 // finish removes all traces of an ended pod, and the API object last of all.
 func (w *worker) finish(ctx context.Context, observed *runtime.Pod, pod *v1.Pod, gone bool) (time.Duration, bool) {
-	if err := w.cleanUp(ctx, observed, pod); err != nil {
+	if err := w.cleanUp(ctx, observed); err != nil {
 		if ctx.Err() == nil {
 			w.logger.Error(err, "Pod can't be cleaned up yet, will be retried")
 		}
@@ -230,7 +230,7 @@ func (w *worker) finish(ctx context.Context, observed *runtime.Pod, pod *v1.Pod,
 	return w.m.Resync, false
 }
 
-func (w *worker) cleanUp(ctx context.Context, observed *runtime.Pod, pod *v1.Pod) error {
+func (w *worker) cleanUp(ctx context.Context, observed *runtime.Pod) error {
 	for i := range observed.Containers {
 		if err := w.m.Engine.Remove(ctx, observed.Containers[i].ID); err != nil {
 			return err
@@ -248,7 +248,7 @@ func (w *worker) cleanUp(ctx context.Context, observed *runtime.Pod, pod *v1.Pod
 			return err
 		}
 	}
-	return w.m.Cgroups.Remove(w.uid, status.QOS(pod))
+	return w.m.Cgroups.Remove(w.uid)
 }
 
 // withAddresses returns a copy of the pod that knows its addresses; it is called with the lock held.
