@@ -9,6 +9,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/core"
 )
@@ -27,6 +28,8 @@ func replicationControllers() *Kind {
 		Strategy: strategy[*corev1.ReplicationController]{
 			PrepareCreate:       controllerParts.create,
 			PrepareUpdate:       controllerParts.update,
+			Validate:            core.ValidateController,
+			ValidateUpdate:      func(new, _ *corev1.ReplicationController) field.ErrorList { return core.ValidateController(new) },
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			OrphanByDefault:     true,
@@ -65,6 +68,8 @@ func podTemplates() *Kind {
 					new.Generation = old.Generation + 1
 				}
 			},
+			Validate:            core.ValidatePodTemplate,
+			ValidateUpdate:      func(new, _ *corev1.PodTemplate) field.ErrorList { return core.ValidatePodTemplate(new) },
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			ReturnDeleted:       true,

@@ -3,6 +3,7 @@ package kinds
 import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/core"
 )
@@ -19,14 +20,17 @@ func resourceQuotas() *Kind {
 		Strategy: strategy[*corev1.ResourceQuota]{
 			PrepareCreate:       quotaParts.plainCreate,
 			PrepareUpdate:       quotaParts.keepStatus,
+			Validate:            core.ValidateQuota,
+			ValidateUpdate:      core.ValidateQuotaUpdate,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			ReturnDeleted:       true,
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*corev1.ResourceQuota]{
-			PrepareUpdate: quotaParts.statusUpdate,
-			Reset:         []string{"spec"},
+			PrepareUpdate:  quotaParts.statusUpdate,
+			ValidateUpdate: core.ValidateQuotaStatus,
+			Reset:          []string{"spec"},
 		},
 		Columns: core.QuotaColumns(),
 		Row:     core.QuotaRow,
@@ -39,6 +43,8 @@ func limitRanges() *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultLimitRange,
 		Strategy: strategy[*corev1.LimitRange]{
+			Validate:            core.ValidateLimitRange,
+			ValidateUpdate:      func(new, _ *corev1.LimitRange) field.ErrorList { return core.ValidateLimitRange(new) },
 			ValidateName:        validation.NameIsDNSSubdomain,
 			CreateOnUpdate:      true,
 			UnconditionalUpdate: true,

@@ -26,6 +26,8 @@ func persistentVolumes(deps Deps) *Kind {
 				v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: &now}
 			},
 			PrepareUpdate:       volumeParts.keepStatus,
+			Validate:            core.ValidateVolume,
+			ValidateUpdate:      core.ValidateVolumeUpdate,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			ReturnDeleted:       true,
@@ -65,6 +67,8 @@ func persistentVolumeClaims() *Kind {
 				claimParts.keepStatus(ctx, new, old)
 				core.NormalizeSource(&new.Spec)
 			},
+			Validate:            core.ValidateClaim,
+			ValidateUpdate:      core.ValidateClaimUpdate,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			ReturnDeleted:       true,

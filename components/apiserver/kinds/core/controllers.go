@@ -5,7 +5,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
@@ -74,4 +77,27 @@ func containers(cs []corev1.Container) (names, images string) {
 		n[k], i[k] = cs[k].Name, cs[k].Image
 	}
 	return strings.Join(n, ","), strings.Join(i, ",")
+}
+
+// ValidateController checks a replication controller.
+func ValidateController(r *corev1.ReplicationController) field.ErrorList {
+	path, s := field.NewPath("spec"), &r.Spec
+	errs := checks.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))
+	if len(s.Selector) == 0 {
+		errs = append(errs, field.Required(path.Child("selector"), ""))
+	}
+	if s.Replicas == nil {
+		errs = append(errs, field.Required(path.Child("replicas"), ""))
+	} else {
+		errs = append(errs, checks.NonNegative(int64(*s.Replicas), path.Child("replicas"))...)
+	}
+	if s.Template == nil {
+		return append(errs, field.Required(path.Child("template"), ""))
+	}
+	return append(errs, podspec.ValidateEndless(s.Template, labels.SelectorFromSet(s.Selector), "ReplicationController", path.Child("template"))...)
+}
+
+// ValidatePodTemplate checks a pod template.
+func ValidatePodTemplate(t *corev1.PodTemplate) field.ErrorList {
+	return podspec.ValidateTemplate(&t.Template, field.NewPath("template"))
 }
