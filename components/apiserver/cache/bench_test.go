@@ -128,6 +128,18 @@ func BenchmarkList(b *testing.B) {
 			}
 		})
 	}
+	for _, media := range []serial.MediaType{serial.JSON, serial.Protobuf} {
+		b.Run("zipped "+media.String(), func(b *testing.B) {
+			format := f.pods.Format(corev1.SchemeGroupVersion, media, Whole)
+			for b.Loop() {
+				out := counter(0)
+				err := f.list(ListOptions{}).WriteZipped(&out, format, serial.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: item})
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 	b.Run("of one node", func(b *testing.B) {
 		p := Predicate{Field: fields.ParseSelectorOrDie("spec.nodeName=node7")}
 		for b.Loop() {

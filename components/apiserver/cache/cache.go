@@ -26,6 +26,7 @@ type Cache struct {
 	formats  map[formatKey]*Format
 	indexed  []index
 	flights  flights
+	zipped   runs
 
 	ready  chan struct{} // closed with the first install
 	closed chan struct{}

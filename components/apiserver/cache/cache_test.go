@@ -1,8 +1,11 @@
 package cache
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -418,5 +421,34 @@ func TestBudgetIsKept(t *testing.T) {
 	}
 	if kept == 0 || kept > 2000 {
 		t.Fatalf("%d bytes are kept", kept)
+	}
+}
+
+// TestZippedLists changes objects between lists: none may come from an old run.
+func TestZippedLists(t *testing.T) {
+	f := startMemory(t)
+	for i := range 500 {
+		f.create("a", fmt.Sprintf("p%03d", i), "")
+	}
+	for _, media := range []serial.MediaType{serial.JSON, serial.Protobuf} {
+		format := f.pods.Format(corev1.SchemeGroupVersion, media, Whole)
+		for i := range 5 {
+			f.alter("a", fmt.Sprintf("p%03d", 100*i), func(p *corev1.Pod) { p.Generation++ })
+			l := f.list(ListOptions{})
+			out := serial.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: format.Kind, Meta: l.Meta(), Items: l.Bodies(format)}
+			var want, zipped bytes.Buffer
+			f.must(serial.WriteList(&want, media, out))
+			f.must(l.WriteZipped(&zipped, format, out))
+			r, err := gzip.NewReader(&zipped)
+			f.must(err)
+			got, err := io.ReadAll(r)
+			f.must(err)
+			if !bytes.Equal(got, want.Bytes()) {
+				t.Fatalf("%s: the zipped list differs", media)
+			}
+		}
+	}
+	if l := f.list(ListOptions{Predicate: Predicate{Label: labels.SelectorFromSet(labels.Set{"app": "p"})}}); l.CanZip() {
+		t.Error("a chosen list is zipped")
 	}
 }

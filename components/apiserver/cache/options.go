@@ -36,6 +36,8 @@ type List struct {
 	Entries   []*Entry
 	Continue  string
 	Remaining *int64
+
+	cache *Cache // nil if a selector has chosen
 }
 
 // Meta returns the list's metadata.

@@ -134,6 +134,9 @@ func (c *Cache) listAt(ctx context.Context, o ListOptions, m matcher, from strin
 // page collects the entries of one answer out of a state.
 func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from string) *List {
 	l := &List{Revision: revision}
+	if m.all() {
+		l.cache = c
+	}
 	var rest int64
 	more := false
 	c.walk(s, o.Namespace, &m, from, func(e *Entry) bool {

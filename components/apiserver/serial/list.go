@@ -112,10 +112,7 @@ func writeListProtobuf(w io.Writer, l List) error {
 		size += protowire.SizeTag(2) + protowire.SizeBytes(len(body))
 	}
 	out := chunks{w: w}
-	head := appendEnvelopeHead(make([]byte, 0, envelopeRoom+len(meta)), l.Kind, size)
-	head = append(head, 1<<3|2)
-	head = protowire.AppendBytes(head, meta)
-	out.write(head)
+	out.write(listMessageHead(l.Kind, meta, size))
 	var tag []byte
 	for _, body := range bodies {
 		tag = protowire.AppendVarint(append(tag[:0], 2<<3|2), uint64(len(body)))

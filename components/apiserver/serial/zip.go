@@ -1,0 +1,158 @@
+package serial
+
+import (
+	"bytes"
+	"encoding/binary"
+	"hash/crc32"
+	"io"
+	"math"
+	"sync"
+
+	"github.com/klauspost/compress/flate"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Compressing costs more than all the rest of a large list. So items can be compressed beforehand, in runs, and a response
+// be put together from them: deflate lets pieces that end on a whole byte and look back at nothing before them follow one
+// another in a single gzip member.
+
+// Segment is a compressed piece of a response. It is immutable.
+type Segment struct {
+	deflated []byte
+	crc      uint32
+	size     int64 // uncompressed
+}
+
+// Len is how much memory the segment takes, in bytes.
+func (s *Segment) Len() int { return len(s.deflated) }
+
+var deflaters = sync.Pool{New: func() any {
+	w, err := flate.NewWriter(io.Discard, flate.BestSpeed)
+	if err != nil {
+		panic(err) // the level is a constant
+	}
+	return w
+}}
+
+func deflate(text []byte) Segment {
+	var out bytes.Buffer
+	w := deflaters.Get().(*flate.Writer)
+	defer deflaters.Put(w)
+	w.Reset(&out)
+	_, _ = w.Write(text) // into memory
+	_ = w.Flush()
+	return Segment{deflated: bytes.Clone(out.Bytes()), crc: crc32.ChecksumIEEE(text), size: int64(len(text))}
+}
+
+// ItemSegment compresses a run of the items of a list, given as bodies; of the list, only Item and KeepKinds matter.
+func ItemSegment(m MediaType, l List, bodies [][]byte) Segment {
+	var text []byte
+	prefix := kindPrefix(l.Item)
+	for i, body := range bodies {
+		if m == Protobuf {
+			text = protowire.AppendBytes(append(text, 2<<3|2), body)
+			continue
+		}
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if rest, ok := bytes.CutPrefix(body, prefix); ok && !l.KeepKinds {
+			text = append(text, '{')
+			body = rest
+		}
+		text = append(text, body...)
+	}
+	return deflate(text)
+}
+
+// WriteZippedList writes a list whose items are the given segments, as WriteList would, compressed with gzip. m is JSON or
+// Protobuf; l.Items is not used.
+func WriteZippedList(w io.Writer, m MediaType, l List, runs []*Segment) error {
+	z := zipper{out: chunks{w: w}}
+	z.out.write(gzipHead)
+	if m == Protobuf {
+		head, err := protobufHead(l, runs)
+		if err != nil {
+			return err
+		}
+		z.stored(head)
+		for _, run := range runs {
+			z.append(run)
+		}
+		z.stored(envelopeTail)
+		return z.close()
+	}
+	head, err := listHead(l.Kind, l.Meta)
+	if err != nil {
+		return err
+	}
+	z.stored(append(head, `,"items":[`...))
+	for i, run := range runs {
+		if i > 0 {
+			z.stored(comma)
+		}
+		z.append(run)
+	}
+	z.stored([]byte("]}\n"))
+	return z.close()
+}
+
+func protobufHead(l List, runs []*Segment) ([]byte, error) {
+	meta, err := l.Meta.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	size := protowire.SizeTag(1) + protowire.SizeBytes(len(meta))
+	for _, run := range runs {
+		size += int(run.size)
+	}
+	return listMessageHead(l.Kind, meta, size), nil
+}
+
+// listMessageHead is the envelope of a list message of the given size, up to and with its metadata.
+func listMessageHead(kind schema.GroupVersionKind, meta []byte, size int) []byte {
+	head := appendEnvelopeHead(make([]byte, 0, envelopeRoom+len(meta)), kind, size)
+	return protowire.AppendBytes(append(head, 1<<3|2), meta)
+}
+
+// gzipHead says: deflate, no name, no time, unknown system.
+var gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
+
+// zipper puts a gzip member together.
+type zipper struct {
+	out  chunks
+	crc  uint32
+	size int64
+}
+
+func (z *zipper) append(s *Segment) {
+	z.crc = combineCRC(z.crc, s.crc, s.size)
+	z.size += s.size
+	z.out.write(s.deflated)
+}
+
+// stored adds text uncompressed, in blocks of at most 64 KiB.
+func (z *zipper) stored(text []byte) {
+	z.crc = crc32.Update(z.crc, crc32.IEEETable, text)
+	z.size += int64(len(text))
+	for len(text) > 0 {
+		n := min(len(text), math.MaxUint16)
+		head := []byte{0}
+		head = binary.LittleEndian.AppendUint16(head, uint16(n))
+		head = binary.LittleEndian.AppendUint16(head, ^uint16(n))
+		z.out.write(head)
+		z.out.write(text[:n])
+		text = text[n:]
+	}
+}
+
+// close ends the stream with an empty last block and the trailer.
+func (z *zipper) close() error {
+	end := []byte{3, 0}
+	end = binary.LittleEndian.AppendUint32(end, z.crc)
+	end = binary.LittleEndian.AppendUint32(end, uint32(z.size))
+	z.out.write(end)
+	return z.out.flush()
+}
