@@ -1,0 +1,145 @@
+package apiserver_test
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/remotecommand"
+	streaming "k8s.io/cri-streaming/pkg/streaming/remotecommand"
+	utilexec "k8s.io/utils/exec"
+)
+
+// shout answers what it reads in capitals, and fails when told so.
+type shout struct{}
+
+func (shout) ExecInContainer(_ context.Context, _, _, container string, cmd []string, in io.Reader, out, _ io.WriteCloser, _ bool, _ <-chan streaming.TerminalSize, _ time.Duration) error {
+	if cmd[0] == "fail" {
+		return utilexec.CodeExitError{Err: io.EOF, Code: 7}
+	}
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(out, container+": "+strings.ToUpper(string(text)))
+	return err
+}
+
+// fakeKubelet serves a log and a shell, and is the only node.
+func fakeKubelet(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
+		if r.PathValue("pod") == "broken" {
+			http.Error(w, "no log here", http.StatusNotFound)
+			return
+		}
+		_, _ = io.WriteString(w, r.PathValue("container")+" said "+r.URL.RawQuery+"\n")
+	})
+	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
+		options, err := streaming.NewOptions(r)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		streaming.ServeExec(w, r, shout{}, r.PathValue("pod"), "", r.PathValue("container"), r.URL.Query()["command"], options,
+			time.Minute, time.Minute, streaming.SupportedStreamingProtocols)
+	})
+	mux.HandleFunc("GET /stats/", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "stats "+r.URL.Path) })
+	server := httptest.NewTLSServer(mux)
+	t.Cleanup(server.Close)
+	host, portText, _ := net.SplitHostPort(server.Listener.Addr().String())
+	port, _ := strconv.Atoi(portText)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	made, err := client.CoreV1().Nodes().Create(t.Context(), node, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: host}}
+	made.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(port)
+	if _, err := client.CoreV1().Nodes().UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, on := range map[string]string{"p": "n1", "broken": "n1", "waiting": ""} {
+		if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod(name, on), metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestLogs(t *testing.T) {
+	client := start(t, withoutServiceAccounts).client(t)
+	fakeKubelet(t, client)
+	lines := int64(3)
+	read := func(name string, o *corev1.PodLogOptions) (string, error) {
+		text, err := client.CoreV1().Pods("default").GetLogs(name, o).DoRaw(t.Context())
+		return string(text), err
+	}
+	if text, err := read("p", &corev1.PodLogOptions{TailLines: &lines, Follow: true}); err != nil || text != "c said follow=true&tailLines=3\n" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	if text, err := read("waiting", &corev1.PodLogOptions{}); err != nil || text != "" {
+		t.Errorf("of a pod without a node: %q, %v", text, err)
+	}
+	if _, err := read("p", &corev1.PodLogOptions{Container: "none"}); !apierrors.IsBadRequest(err) {
+		t.Errorf("of no container: %v", err)
+	}
+	if _, err := read("broken", &corev1.PodLogOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("what the kubelet refuses: %v", err)
+	}
+}
+
+func TestExec(t *testing.T) {
+	f := start(t, withoutServiceAccounts)
+	client := f.client(t)
+	fakeKubelet(t, client)
+	run := func(t *testing.T, spdy bool, cmd string) (string, error) {
+		at := client.CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name("p").SubResource("exec").
+			VersionedParams(&corev1.PodExecOptions{Command: []string{cmd}, Stdin: true, Stdout: true}, scheme.ParameterCodec).URL()
+		var executor remotecommand.Executor
+		var err error
+		if spdy {
+			executor, err = remotecommand.NewSPDYExecutor(f.as("admin"), "POST", at)
+		} else {
+			executor, err = remotecommand.NewWebSocketExecutor(f.as("admin"), "GET", at.String())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		err = executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader("hello"), Stdout: &out})
+		return out.String(), err
+	}
+	for name, spdy := range map[string]bool{"SPDY": true, "WebSocket": false} {
+		t.Run(name, func(t *testing.T) {
+			if out, err := run(t, spdy, "shout"); err != nil || out != "c: HELLO" {
+				t.Errorf("got %q, %v", out, err)
+			}
+			_, err := run(t, spdy, "fail")
+			if exit, ok := err.(utilexec.ExitError); !ok || exit.ExitStatus() != 7 {
+				t.Errorf("exit code: %v", err)
+			}
+		})
+	}
+}
+
+func TestNodeProxy(t *testing.T) {
+	client := start(t, withoutServiceAccounts).client(t)
+	fakeKubelet(t, client)
+	out, err := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/n1/proxy/stats/summary").DoRaw(t.Context())
+	if err != nil || string(out) != "stats /stats/summary" {
+		t.Errorf("got %q, %v", out, err)
+	}
+}
