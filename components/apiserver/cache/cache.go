@@ -2,8 +2,10 @@ package cache
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tidwall/btree"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -196,7 +198,7 @@ func (c *Cache) apply(e *storage.Event) {
 
 // change is called with c.mu held.
 func (c *Cache) change(e *storage.Event) {
-	now := &change{revision: e.Revision}
+	now := &change{revision: e.Revision, at: c.set.config.Clock.Now()}
 	if e.Type == storage.Put {
 		if now.entry = c.flights.landed(e); now.entry == nil {
 			if now.entry = c.read(&e.KeyValue); now.entry == nil {
@@ -223,6 +225,14 @@ func (c *Cache) change(e *storage.Event) {
 	c.last = e.Revision
 	c.history.append(now)
 	c.dispatch(now)
+}
+
+// forget drops what is remembered for those who come back, or page through lists, when they took too long.
+func (c *Cache) forget(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.history.trim(now)
+	c.kept = slices.DeleteFunc(c.kept, func(s *snapshot) bool { return now.Sub(s.last) > keptTime })
 }
 
 func (c *Cache) addToIndexes(e *Entry) {

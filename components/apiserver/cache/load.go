@@ -17,7 +17,7 @@ const loadPage = 2000
 func (s *Set) load(ctx context.Context) (int64, error) {
 	s.mu.Lock()
 	s.running = true
-	caches := append([]*Cache(nil), s.caches...)
+	caches := s.caches
 	routes := *s.routes.Load()
 	s.mu.Unlock()
 

@@ -3,6 +3,7 @@ package cache
 import (
 	"sort"
 	"sync"
+	"time"
 
 	"quintet.dev/quintet/components/apiserver/serial"
 )
@@ -10,6 +11,7 @@ import (
 // change is one event of a resource: entry is nil when it was deleted, prev when it was created.
 type change struct {
 	revision    int64
+	at          time.Time // when it was seen here
 	entry, prev *Entry
 
 	once sync.Once
@@ -30,6 +32,13 @@ func atRevision(e *Entry, revision int64) *Entry {
 	return &Entry{Key: e.Key, Revision: revision, Object: obj}
 }
 
+// How long a resource remembers its events: as long as a watch that was cut may take to come back, and then some; but
+// fewEvents at least, and Config.Events at most. What is remembered keeps old versions of objects in memory.
+const (
+	eventTime = 75 * time.Second
+	fewEvents = 100
+)
+
 // ring holds the last changes of a resource, oldest first.
 type ring struct {
 	limit   int
@@ -39,22 +48,26 @@ type ring struct {
 
 func (r *ring) reset(revision int64) { r.start, r.changes = revision, nil }
 
-// append adds a change. The slice grows to twice the limit before the older half is dropped, so that this costs little
-// and readers may keep what since gave them.
 func (r *ring) append(c *change) {
 	r.changes = append(r.changes, c)
-	if len(r.changes) >= 2*r.limit {
-		drop := len(r.changes) - r.limit
-		r.start = r.changes[drop-1].revision
-		r.changes = append(make([]*change, 0, 2*r.limit), r.changes[drop:]...)
+	r.trim(c.at)
+}
+
+// trim forgets what is too old or too much.
+func (r *ring) trim(now time.Time) {
+	for len(r.changes) > r.limit || len(r.changes) > fewEvents && now.Sub(r.changes[0].at) > eventTime {
+		r.start = r.changes[0].revision
+		r.changes[0] = nil
+		r.changes = r.changes[1:]
 	}
 }
 
-// since returns the changes after revision; ok is false if they are no longer all here.
+// since returns the changes after revision, which stay valid until the next change; ok is false if they are no longer all
+// here.
 func (r *ring) since(revision int64) (changes []*change, ok bool) {
 	if revision < r.start {
 		return nil, false
 	}
 	i := sort.Search(len(r.changes), func(i int) bool { return r.changes[i].revision > revision })
-	return r.changes[i:len(r.changes):len(r.changes)], true
+	return r.changes[i:], true
 }

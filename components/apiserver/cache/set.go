@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -55,7 +56,7 @@ type Set struct {
 
 	mu      sync.Mutex
 	running bool
-	caches  []*Cache
+	caches  []*Cache                          // replaced, never changed
 	routes  atomic.Pointer[map[string]*Cache] // by key prefix below s.prefix, "pods/"; replaced, never changed
 }
 
@@ -96,7 +97,7 @@ func (s *Set) Add(kind *kinds.Kind) *Cache {
 		}
 		routes[kind.Prefix+"/"] = c
 	})
-	s.caches = append(s.caches, c)
+	s.caches = append(slices.Clip(s.caches), c)
 	if s.running {
 		s.work.Go(func() { s.loadOne(s.base, c) })
 	}
@@ -108,12 +109,7 @@ func (s *Set) Remove(c *Cache) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changeRoutes(func(routes map[string]*Cache) { delete(routes, c.kind.Prefix+"/") })
-	for i, other := range s.caches {
-		if other == c {
-			s.caches = append(s.caches[:i:i], s.caches[i+1:]...)
-			break
-		}
-	}
+	s.caches = slices.DeleteFunc(slices.Clone(s.caches), func(other *Cache) bool { return other == c })
 	c.close()
 }
 
@@ -149,6 +145,7 @@ func (s *Set) Run(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, s.cancel)
 	defer stop()
 	defer s.end()
+	s.work.Go(func() { s.forget(s.base) })
 	for s.base.Err() == nil {
 		revision, err := s.load(s.base)
 		if err == nil {
@@ -163,6 +160,27 @@ func (s *Set) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// forgetPeriod is how often caches that see no events are looked through for what may be forgotten.
+const forgetPeriod = 30 * time.Second
+
+func (s *Set) forget(ctx context.Context) {
+	ticker := s.config.Clock.NewTicker(forgetPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C():
+			s.mu.Lock()
+			caches := s.caches
+			s.mu.Unlock()
+			for _, c := range caches {
+				c.forget(now)
+			}
+		}
+	}
 }
 
 // end closes all caches: their watchers end, and waiting reads fail.
@@ -208,7 +226,7 @@ func (s *Set) apply(batch []storage.Event) {
 // WaitReady returns when all caches that were added before Run have their objects.
 func (s *Set) WaitReady(ctx context.Context) error {
 	s.mu.Lock()
-	caches := append([]*Cache(nil), s.caches...)
+	caches := s.caches
 	s.mu.Unlock()
 	for _, c := range caches {
 		if err := c.WaitReady(ctx); err != nil {
