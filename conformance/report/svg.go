@@ -13,11 +13,11 @@ import (
 // Geometry of the sequence diagram, in pixels.
 const (
 	timeColumn = 84
-	laneWidth  = 128
+	laneWidth  = 104
 	rowHeight  = 24
-	headHeight = 44
-	labelWidth = 620
-	labelRunes = 92
+	headHeight = 56
+	labelWidth = 590
+	labelRunes = 90
 )
 
 // apiLane is drawn even when it wrote nothing: every arrow ends there.
@@ -33,8 +33,9 @@ func sequence(s *score.Score) template.HTML {
 	fmt.Fprintf(&b, `<svg class="seq" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="sequence diagram">`, width, height, width, height)
 	for i, lane := range lanes {
 		x := laneX(i)
-		fmt.Fprintf(&b, `<text class="lane" x="%d" y="18" text-anchor="middle">%s</text>`, x, html.EscapeString(lane))
-		fmt.Fprintf(&b, `<line class="life" x1="%d" y1="28" x2="%d" y2="%d"/>`, x, x, height-6)
+		y := 16 + 16*(i%2) // names are wider than lanes, so neighbours stand on different lines
+		fmt.Fprintf(&b, `<line class="life" x1="%d" y1="%d" x2="%d" y2="%d"/>`, x, y+8, x, height-6)
+		fmt.Fprintf(&b, `<text class="lane" x="%d" y="%d" text-anchor="middle">%s</text>`, x, y, html.EscapeString(lane))
 	}
 	api := laneX(slices.Index(lanes, apiLane))
 	for i, n := range s.Notes {
@@ -44,10 +45,18 @@ func sequence(s *score.Score) template.HTML {
 	return template.HTML(b.String()) //nolint:gosec // every text in it went through EscapeString
 }
 
+// lanesOf orders the players as a write travels, those that nobody knows last.
 func lanesOf(s *score.Score) []string {
-	lanes := slices.Clone(s.Players)
-	if !slices.Contains(lanes, apiLane) {
-		lanes = slices.Insert(lanes, min(1, len(lanes)), apiLane)
+	var lanes []string
+	for _, known := range []string{"client", apiLane, "kube-controller-manager", "kube-scheduler", "kubelet"} {
+		if known == apiLane || slices.Contains(s.Players, known) {
+			lanes = append(lanes, known)
+		}
+	}
+	for _, player := range s.Players {
+		if !slices.Contains(lanes, player) {
+			lanes = append(lanes, player)
+		}
 	}
 	return lanes
 }

@@ -3,6 +3,7 @@ package score
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -61,11 +62,7 @@ func describePod(kind watch.EventType, old, pod *corev1.Pod) []Note {
 	var notes []Note
 	if old.Spec.NodeName == "" && pod.Spec.NodeName != "" {
 		// A binding leaves no managed fields: the pod's own scheduler is who may write it.
-		player := pod.Spec.SchedulerName
-		if player == corev1.DefaultSchedulerName {
-			player = "kube-scheduler"
-		}
-		notes = append(notes, Note{Player: player, What: "bound to " + pod.Spec.NodeName, Mark: Bound})
+		notes = append(notes, Note{Player: program(pod.Spec.SchedulerName), What: "bound to " + pod.Spec.NodeName, Mark: Bound})
 	}
 	if old.DeletionTimestamp == nil && pod.DeletionTimestamp != nil {
 		notes = append(notes, Note{Player: "kube-apiserver", What: "deletion asked for"})
@@ -94,10 +91,7 @@ func describeEvent(kind watch.EventType, e *corev1.Event) []Note {
 	if player == "" {
 		player = e.ReportingController
 	}
-	if player == "default-scheduler" {
-		player = "kube-scheduler"
-	}
-	n := Note{Player: player, What: fmt.Sprintf("%s %s: %s", e.InvolvedObject.Kind, e.Reason, e.Message)}
+	n := Note{Player: program(player), What: fmt.Sprintf("event %s: %s", e.Reason, e.Message)}
 	switch e.Reason {
 	case "Pulled":
 		n.Mark = Pulled
@@ -105,6 +99,17 @@ func describeEvent(kind watch.EventType, e *corev1.Event) []Note {
 		n.Mark = Started
 	}
 	return []Note{n}
+}
+
+// program finds the player behind the name that an event carries: controllers sign with their own names.
+func program(reporter string) string {
+	switch {
+	case reporter == corev1.DefaultSchedulerName:
+		return "kube-scheduler"
+	case strings.HasSuffix(reporter, "-controller"):
+		return "kube-controller-manager"
+	}
+	return reporter
 }
 
 func ready(pod *corev1.Pod) bool {

@@ -95,7 +95,7 @@ func (r *Recorder) see(kind watch.EventType, typed runtime.Object, object metav1
 	r.seen[name] = object
 	for _, n := range describe(kind, before, typed) {
 		n.At = float64(at.Microseconds()) / 1000
-		n.Object = name
+		n.Object = subject(name, typed)
 		if n.Player == "" {
 			n.Player = writer(before, object)
 		}
@@ -118,6 +118,14 @@ func label(typed runtime.Object, object metav1.Object) string {
 		return "Event " + o.Name
 	}
 	return object.GetName()
+}
+
+// subject is what a note is about: an event is about the object that it names.
+func subject(name string, typed runtime.Object) string {
+	if e, ok := typed.(*corev1.Event); ok {
+		return e.InvolvedObject.Kind + " " + e.InvolvedObject.Name
+	}
+	return name
 }
 
 // writer finds the field manager whose entry is new or changed between two versions of an object.

@@ -98,13 +98,13 @@ func TestRecorderOrdersWhatItSaw(t *testing.T) {
 	open["pods"].Add(pod("conformance", 2, nil))
 	wait(t, recorder, 2)
 	open["events"].Add(&corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "n"}, Reason: "Pulled", Message: "had it",
-		InvolvedObject: corev1.ObjectReference{Kind: "Pod"}, Source: corev1.EventSource{Component: "kubelet"}})
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "p"}, Source: corev1.EventSource{Component: "kubelet"}})
 	wait(t, recorder, 3)
 	s := recorder.Stop()
 	if want := []string{"kube-controller-manager", "client", "kubelet"}; !slices.Equal(s.Players, want) {
 		t.Errorf("players = %v, want %v", s.Players, want)
 	}
-	if s.Notes[2].Mark != Pulled || s.Notes[2].What != "Pod Pulled: had it" {
+	if s.Notes[2].Mark != Pulled || s.Notes[2].What != "event Pulled: had it" || s.Notes[2].Object != "Pod p" {
 		t.Errorf("the event reads %+v", s.Notes[2])
 	}
 	if _, ok := s.First(Running); ok {
