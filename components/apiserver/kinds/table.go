@@ -76,6 +76,10 @@ func Table(deps Deps) []*Kind {
 		// autoscaling
 		horizontalPodAutoscalers(),
 
+		// batch
+		jobs(),
+		cronJobs(),
+
 		// authentication.k8s.io, authorization.k8s.io
 		tokenReviews(deps),
 		selfSubjectReviews(deps),

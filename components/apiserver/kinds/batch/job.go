@@ -1,0 +1,204 @@
+// Package batch holds what jobs and cron jobs need beyond their rows. It is pure.
+package batch
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"quintet.dev/quintet/components/apiserver/kinds/apps"
+	"quintet.dev/quintet/components/apiserver/kinds/podspec"
+	"quintet.dev/quintet/components/apiserver/kinds/show"
+)
+
+// backoffLimit is how often a job tries again unless told otherwise.
+const backoffLimit = 6
+
+// Labels without a prefix, which older clients look for.
+const (
+	oldControllerUID = "controller-uid"
+	oldJobName       = "job-name"
+)
+
+// DefaultJob sets the defaults of a job.
+func DefaultJob(j *batchv1.Job) {
+	s := &j.Spec
+	podspec.DefaultTemplate(&s.Template)
+	if s.Completions == nil && s.Parallelism == nil {
+		setDefault(&s.Completions, 1)
+	}
+	setDefault(&s.Parallelism, 1)
+	limit := int32(backoffLimit)
+	if s.BackoffLimitPerIndex != nil {
+		limit = math.MaxInt32
+	}
+	setDefault(&s.BackoffLimit, limit)
+	if len(j.Labels) == 0 {
+		j.Labels = maps.Clone(s.Template.Labels)
+	}
+	setDefault(&s.CompletionMode, batchv1.NonIndexedCompletion)
+	setDefault(&s.Suspend, false)
+	replacement := batchv1.TerminatingOrFailed
+	if p := s.PodFailurePolicy; p != nil {
+		replacement = batchv1.Failed
+		for i := range p.Rules {
+			for k := range p.Rules[i].OnPodConditions {
+				if c := &p.Rules[i].OnPodConditions[k]; c.Status == "" {
+					c.Status = corev1.ConditionTrue
+				}
+			}
+		}
+	}
+	setDefault(&s.PodReplacementPolicy, replacement)
+	setDefault(&s.ManualSelector, false)
+}
+
+// GenerateSelector makes a job find its own pods only, by its UID, unless its author manages the selector.
+func GenerateSelector(j *batchv1.Job) {
+	if j.Spec.ManualSelector != nil && *j.Spec.ManualSelector {
+		return
+	}
+	labels := maps.Clone(j.Spec.Template.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	uid := string(j.UID)
+	for key, value := range map[string]string{
+		oldJobName: j.Name, batchv1.JobNameLabel: j.Name, oldControllerUID: uid, batchv1.ControllerUidLabel: uid,
+	} {
+		labels[key] = value
+	}
+	j.Spec.Template.Labels = labels
+	if j.Spec.Selector == nil {
+		j.Spec.Selector = &metav1.LabelSelector{}
+	} else {
+		j.Spec.Selector = j.Spec.Selector.DeepCopy()
+	}
+	if j.Spec.Selector.MatchLabels == nil {
+		j.Spec.Selector.MatchLabels = map[string]string{}
+	}
+	if _, set := j.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel]; !set {
+		j.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel] = uid
+	}
+}
+
+// DefaultCronJob sets the defaults of a cron job.
+func DefaultCronJob(c *batchv1.CronJob) {
+	podspec.DefaultTemplate(&c.Spec.JobTemplate.Spec.Template)
+	if c.Spec.ConcurrencyPolicy == "" {
+		c.Spec.ConcurrencyPolicy = batchv1.AllowConcurrent
+	}
+	setDefault(&c.Spec.Suspend, false)
+	setDefault(&c.Spec.SuccessfulJobsHistoryLimit, 3)
+	setDefault(&c.Spec.FailedJobsHistoryLimit, 1)
+}
+
+func setDefault[T any](p **T, value T) {
+	if *p == nil {
+		*p = &value
+	}
+}
+
+const (
+	namesOfContainers  = "Names of each container in the template."
+	imagesOfContainers = "Images referenced by each container in the template."
+)
+
+// JobColumns are the columns of jobs.
+func JobColumns() show.Columns {
+	spec, status := batchv1.JobSpec{}.SwaggerDoc(), batchv1.JobStatus{}.SwaggerDoc()
+	return show.Name().
+		String("Status", "Status of the job.").
+		String("Completions", status["succeeded"]).
+		String("Duration", "Time required to complete the job.").
+		Age().
+		Wide("Containers", namesOfContainers).
+		Wide("Images", imagesOfContainers).
+		Wide("Selector", spec["selector"])
+}
+
+// JobRow are the cells of a job.
+func JobRow(j *batchv1.Job, now time.Time) []any {
+	names, images := apps.Containers(j.Spec.Template.Spec.Containers)
+	return []any{j.Name, jobStatus(j), completions(j), jobDuration(j, now), show.Age(j.CreationTimestamp, now),
+		names, images, show.Selector(j.Spec.Selector)}
+}
+
+func completions(j *batchv1.Job) string {
+	if j.Spec.Completions != nil {
+		return fmt.Sprintf("%d/%d", j.Status.Succeeded, *j.Spec.Completions)
+	}
+	if p := show.Or(j.Spec.Parallelism, 0); p > 1 {
+		return fmt.Sprintf("%d/1 of %d", j.Status.Succeeded, p)
+	}
+	return fmt.Sprintf("%d/1", j.Status.Succeeded)
+}
+
+func jobDuration(j *batchv1.Job, now time.Time) string {
+	switch {
+	case j.Status.StartTime == nil:
+		return ""
+	case j.Status.CompletionTime == nil:
+		return duration.HumanDuration(now.Sub(j.Status.StartTime.Time))
+	}
+	return duration.HumanDuration(j.Status.CompletionTime.Sub(j.Status.StartTime.Time))
+}
+
+func jobStatus(j *batchv1.Job) string {
+	has := func(t batchv1.JobConditionType) bool {
+		for _, c := range j.Status.Conditions {
+			if c.Type == t {
+				return c.Status == corev1.ConditionTrue
+			}
+		}
+		return false
+	}
+	switch {
+	case has(batchv1.JobComplete):
+		return "Complete"
+	case has(batchv1.JobFailed):
+		return "Failed"
+	case j.DeletionTimestamp != nil:
+		return "Terminating"
+	case has(batchv1.JobSuspended):
+		return "Suspended"
+	case has(batchv1.JobFailureTarget):
+		return "FailureTarget"
+	case has(batchv1.JobSuccessCriteriaMet):
+		return "SuccessCriteriaMet"
+	}
+	return "Running"
+}
+
+// CronJobColumns are the columns of cron jobs.
+func CronJobColumns() show.Columns {
+	spec, status := batchv1.CronJobSpec{}.SwaggerDoc(), batchv1.CronJobStatus{}.SwaggerDoc()
+	return show.Name().
+		String("Schedule", spec["schedule"]).
+		String("Timezone", spec["timeZone"]).
+		Of("boolean", "Suspend", spec["suspend"]).
+		Of("integer", "Active", status["active"]).
+		String("Last Schedule", status["lastScheduleTime"]).
+		Age().
+		Wide("Containers", namesOfContainers).
+		Wide("Images", imagesOfContainers).
+		Wide("Selector", batchv1.JobSpec{}.SwaggerDoc()["selector"])
+}
+
+// CronJobRow are the cells of a cron job.
+func CronJobRow(c *batchv1.CronJob, now time.Time) []any {
+	last := show.None
+	if c.Status.LastScheduleTime != nil {
+		last = show.Age(*c.Status.LastScheduleTime, now)
+	}
+	names, images := apps.Containers(c.Spec.JobTemplate.Spec.Template.Spec.Containers)
+	return []any{c.Name, c.Spec.Schedule, show.Or(c.Spec.TimeZone, show.None), show.Or(c.Spec.Suspend, false),
+		int64(len(c.Status.Active)), last, show.Age(c.CreationTimestamp, now), names, images,
+		show.Selector(c.Spec.JobTemplate.Spec.Selector)}
+}
