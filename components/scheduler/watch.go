@@ -171,6 +171,13 @@ func (s *Scheduler) updateNode(old, now *v1.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.snapshot.SetNode(now)
+	if kinds := nodeChanges(old, now); kinds != 0 {
+		s.queue.Move(queue.Event{Kind: kinds, OldNode: old, Node: now})
+	}
+}
+
+// nodeChanges names what changed in a node that can matter to a plug-in.
+func nodeChanges(old, now *v1.Node) queue.Kind {
 	var kinds queue.Kind
 	if !equality.Semantic.DeepEqual(old.Status.Allocatable, now.Status.Allocatable) {
 		kinds |= queue.NodeAllocatable
@@ -181,9 +188,7 @@ func (s *Scheduler) updateNode(old, now *v1.Node) {
 	if old.Spec.Unschedulable != now.Spec.Unschedulable || !equality.Semantic.DeepEqual(old.Spec.Taints, now.Spec.Taints) {
 		kinds |= queue.NodeTaints
 	}
-	if kinds != 0 {
-		s.queue.Move(queue.Event{Kind: kinds, OldNode: old, Node: now})
-	}
+	return kinds
 }
 
 func (s *Scheduler) deleteNode(n *v1.Node) {

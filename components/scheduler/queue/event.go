@@ -62,8 +62,8 @@ type Hint struct {
 // Hints of plug-ins by their name.
 type Hints map[string][]Hint
 
-// helps tells whether e can help a pod refused by any of plugins; a pod refused by none is helped by anything.
-func (h Hints) helps(p *snapshot.Pod, plugins []string, e Event) bool {
+// Helps tells whether e can help a pod refused by any of plugins; a pod refused by none is helped by anything.
+func (h Hints) Helps(p *snapshot.Pod, plugins []string, e Event) bool {
 	if len(plugins) == 0 {
 		return true
 	}

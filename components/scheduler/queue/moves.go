@@ -95,7 +95,7 @@ func (q *Queue) update(i *Item, p *snapshot.Pod) {
 			q.enter(i, active, e.Kind.String())
 		}
 	case unschedulable:
-		if e.Kind != 0 && q.config.Hints.helps(p, i.RefusedBy, e) {
+		if e.Kind != 0 && q.config.Hints.Helps(p, i.RefusedBy, e) {
 			q.leave(i)
 			q.wake(i, e.Kind.String())
 		}
@@ -108,7 +108,7 @@ func (q *Queue) helped(i *Item, e Event) bool {
 	if e.Kind&own != 0 && e.Pod.UID() != i.Pod.UID() {
 		return false
 	}
-	return q.config.Hints.helps(i.Pod, i.RefusedBy, e)
+	return q.config.Hints.Helps(i.Pod, i.RefusedBy, e)
 }
 
 // hold puts an item where it is told, unless it is gated.

@@ -244,7 +244,7 @@ func (q *Queue) Move(e Event) {
 	var helped []*Item
 	visit := func(plugin string) {
 		for i := range q.waiting[plugin] {
-			if q.config.Hints.helps(i.Pod, i.RefusedBy, e) {
+			if q.config.Hints.Helps(i.Pod, i.RefusedBy, e) {
 				helped = append(helped, i)
 			}
 		}

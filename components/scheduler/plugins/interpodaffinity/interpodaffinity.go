@@ -32,12 +32,14 @@ func (*Plugin) Name() string { return Name }
 // Hints say that matching pods which come or go help, nodes with the labels, and the pod's own labels.
 func (*Plugin) Hints() []queue.Hint {
 	return []queue.Hint{
-		{Kinds: queue.NodeAdded | queue.NodeLabels | queue.NodeTaints, Helps: nodeHelps},
+		{Kinds: queue.NodeAdded, Helps: nodeHelps},
+		{Kinds: queue.NodeRemoved | queue.NodeLabels}, // either may part the pod from those that keep it away
 		{Kinds: queue.PodAdded | queue.PodRemoved | queue.PodLabels, Helps: podHelps},
 		{Kinds: queue.NamespaceLabels | queue.OwnLabels},
 	}
 }
 
+// nodeHelps is true for a new node that has the labels of the pod's affinity.
 func nodeHelps(p *snapshot.Pod, e queue.Event) bool {
 	for i := range p.Affinity.Required {
 		if _, ok := e.Node.Labels[p.Affinity.Required[i].TopologyKey]; !ok {
@@ -47,10 +49,11 @@ func nodeHelps(p *snapshot.Pod, e queue.Event) bool {
 	return true
 }
 
-// podHelps is true for pods that the pod wants near and that came, and for pods that one of both keeps away and that
-// went. Namespaces by selector are not known here, so that such terms are taken to match.
+// podHelps is true for pods that the pod wants near and that came, or went, for then it may be the first of its group;
+// and for pods that one of both keeps away and that went. Namespaces by selector are not known here, so that such terms
+// are taken to match.
 func podHelps(p *snapshot.Pod, e queue.Event) bool {
-	if e.Pod != nil && (matchesAll(p.Affinity.Required, e.Pod) || e.OldPod != nil && matchesAll(p.Affinity.Required, e.OldPod)) {
+	if e.Pod != nil && matchesAll(p.Affinity.Required, e.Pod) || e.OldPod != nil && matchesAll(p.Affinity.Required, e.OldPod) {
 		return true
 	}
 	if e.OldPod == nil {

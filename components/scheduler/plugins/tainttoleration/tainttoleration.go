@@ -64,7 +64,7 @@ func keepsOut(taint *v1.Taint) bool {
 
 // Score counts untolerated PreferNoSchedule taints; the fewest score best.
 func (t Plugin) Score(p *snapshot.Pod, _ *snapshot.Snapshot, nodes []*snapshot.Node, scores []int64) bool {
-	any := false
+	found := false
 	var tolerations []v1.Toleration
 	for i := range p.Obj.Spec.Tolerations {
 		if effect := p.Obj.Spec.Tolerations[i].Effect; effect == "" || effect == v1.TaintEffectPreferNoSchedule {
@@ -78,12 +78,12 @@ func (t Plugin) Score(p *snapshot.Pod, _ *snapshot.Snapshot, nodes []*snapshot.N
 			if taint.Effect == v1.TaintEffectPreferNoSchedule &&
 				!corev1.TolerationsTolerateTaint(klog.Background(), tolerations, taint, t.Comparison) {
 				scores[i]++
-				any = true
+				found = true
 			}
 		}
 	}
-	if any {
+	if found {
 		cycle.Normalize(scores, true)
 	}
-	return any
+	return found
 }
