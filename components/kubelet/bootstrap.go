@@ -35,6 +35,9 @@ func (k *Kubelet) bootstrap(ctx context.Context, group *errgroup.Group) error {
 	if missing && c.BootstrapKubeconfig == "" {
 		return fmt.Errorf("--kubeconfig %s does not exist: write it, or give --bootstrap-kubeconfig", c.Kubeconfig)
 	}
+	if err := os.MkdirAll(c.CertDir, 0o700); err != nil {
+		return fmt.Errorf("--cert-dir: %w", err)
+	}
 	store, err := certificate.NewFileStore("kubelet-client", c.CertDir, c.CertDir, "", "")
 	if err != nil {
 		return fmt.Errorf("--cert-dir: %w", err)
@@ -110,6 +113,9 @@ func (k *Kubelet) awaitCertificate(ctx context.Context, manager certificate.Mana
 func (k *Kubelet) writeKubeconfig(pem string) error {
 	bootstrap, err := clientcmd.LoadFromFile(k.config.BootstrapKubeconfig)
 	if err != nil {
+		return fmt.Errorf("--bootstrap-kubeconfig: %w", err)
+	}
+	if err := clientcmd.ResolveLocalPaths(bootstrap); err != nil { // they are relative to that file
 		return fmt.Errorf("--bootstrap-kubeconfig: %w", err)
 	}
 	present := bootstrap.Contexts[bootstrap.CurrentContext]

@@ -82,6 +82,7 @@ func New(config Config) (*Routes, error) {
 		if err != nil {
 			return nil, err
 		}
+		rest.Burst = 40
 		if config.Client, err = kubernetes.NewForConfig(rest); err != nil {
 			return nil, err
 		}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -52,6 +54,7 @@ func New(ctx context.Context, options Options) (*Engine, error) {
 		return nil, fmt.Errorf("docker endpoint %q: %w", options.Endpoint, err)
 	}
 	e := &Engine{options: options, api: api, finished: map[string]runtime.Container{}}
+	e.noNegativeOOM.Store(!mayProtect())
 	if err := e.discover(ctx); err != nil {
 		_ = api.Close()
 		return nil, fmt.Errorf("ask the docker engine at %s (is it running?): %w", options.Endpoint, err)
@@ -82,6 +85,23 @@ func (e *Engine) discover(ctx context.Context) error {
 		CgroupVersion:   info.CgroupVersion,
 	}
 	return nil
+}
+
+// mayProtect tells whether this process, and so an engine beside it, may protect processes from the OOM killer,
+// which takes CAP_SYS_RESOURCE. Where that can't be read it is tried.
+func mayProtect() bool {
+	const sysResource = 24
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return true
+	}
+	_, rest, found := strings.Cut(string(data), "CapEff:")
+	if !found {
+		return true
+	}
+	line, _, _ := strings.Cut(rest, "\n")
+	capabilities, err := strconv.ParseUint(strings.TrimSpace(line), 16, 64)
+	return err != nil || capabilities&(1<<sysResource) != 0
 }
 
 func goArch(machine string) string {
