@@ -83,12 +83,17 @@ func (h *horizon) wait(ctx context.Context, c clock.Clock, revision int64, nudge
 // asker asks a question once for all who wait at that moment: an answer counts only for those who came before the
 // question was put.
 type asker struct {
-	ask func() (int64, error)
+	ask func(context.Context) (int64, error)
+	// base is for questions of several; they end after askTimeout.
+	base context.Context
 
 	mu   sync.Mutex
 	busy bool
 	next *question
 }
+
+// askTimeout is how long several may wait for one answer; one alone waits as long as it wants.
+const askTimeout = 10 * time.Second
 
 type question struct {
 	done   chan struct{}
@@ -101,7 +106,7 @@ func (a *asker) current(ctx context.Context) (int64, error) {
 	if !a.busy {
 		a.busy = true
 		a.mu.Unlock()
-		answer, err := a.ask()
+		answer, err := a.ask(ctx)
 		a.handOver()
 		return answer, err
 	}
@@ -129,7 +134,9 @@ func (a *asker) handOver() {
 		return
 	}
 	go func() {
-		q.answer, q.err = a.ask()
+		ctx, cancel := context.WithTimeout(a.base, askTimeout)
+		q.answer, q.err = a.ask(ctx)
+		cancel()
 		close(q.done)
 		a.handOver()
 	}()

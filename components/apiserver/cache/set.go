@@ -36,6 +36,9 @@ const (
 	defaultEvents    = 10_000
 )
 
+// slowStart is how long the first list may take before the log says so.
+const slowStart = 5 * time.Second
+
 // retryPause is waited before the store is asked again after a failure.
 const retryPause = 50 * time.Millisecond
 
@@ -80,7 +83,7 @@ func NewSet(config Config) (*Set, error) {
 	s := &Set{config: config, prefix: strings.TrimSuffix(config.Prefix, "/") + "/", budget: NewBudget(config.Encodings),
 		patience: freshTimeout}
 	s.base, s.cancel = context.WithCancel(context.Background())
-	s.asker.ask = func() (int64, error) { return config.Store.Revision(s.base) }
+	s.asker.ask, s.asker.base = config.Store.Revision, s.base
 	s.routes.Store(&map[string]*Cache{})
 	return s, nil
 }
@@ -146,8 +149,13 @@ func (s *Set) Run(ctx context.Context) error {
 	defer stop()
 	defer s.end()
 	s.work.Go(func() { s.forget(s.base) })
+	slow := time.AfterFunc(slowStart, func() {
+		klog.FromContext(ctx).Info("Still waiting for the store: is it running, and are its address and certificates right?")
+	})
+	defer slow.Stop()
 	for s.base.Err() == nil {
 		revision, err := s.load(s.base)
+		slow.Stop()
 		if err == nil {
 			err = s.follow(s.base, revision)
 		}
