@@ -239,6 +239,7 @@ func (s *Server) Run(ctx context.Context) error {
 	group.Go(func() error { return s.caches.Run(behind) })
 	group.Go(func() error { return s.authn.Run(behind) })
 	group.Go(func() error { return s.authz.Run(behind) })
+	group.Go(func() error { return s.admission.Run(behind) })
 	group.Go(func() error { return s.settle(behind) })
 	group.Go(func() error {
 		defer stop()

@@ -169,11 +169,12 @@ func (s *Server) kinds() []*kinds.Kind {
 			return access().SelfRules(ctx, r)
 		},
 	})
-	if ttl := s.config.EventTTL; ttl > 0 {
-		for _, kind := range table {
-			if kind.Prefix == "events" {
-				kind.TTL = func(kinds.Object) time.Duration { return ttl }
-			}
+	for _, kind := range table {
+		if ttl := s.config.EventTTL; ttl > 0 && kind.Prefix == "events" {
+			kind.TTL = func(kinds.Object) time.Duration { return ttl }
+		}
+		if !s.config.AllowPrivileged {
+			forbidPrivileged(kind)
 		}
 	}
 	return table
