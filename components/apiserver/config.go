@@ -78,6 +78,7 @@ type Config struct {
 	MaxMutatingRequestsInFlight int
 	RequestTimeout              time.Duration
 	EventTTL                    time.Duration
+	Profiling                   bool // serves /debug/pprof/
 
 	// Identity tells API servers of one cluster apart; the host's name if empty.
 	Identity string

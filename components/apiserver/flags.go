@@ -42,6 +42,7 @@ func (c *Config) addServingFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.MaxRequestsInFlight, "max-requests-inflight", 400, "Bound of short reading requests served at a time; 0 means none.")
 	fs.IntVar(&c.MaxMutatingRequestsInFlight, "max-mutating-requests-inflight", 200, "Bound of short writing requests served at a time; 0 means none.")
 	fs.DurationVar(&c.RequestTimeout, "request-timeout", time.Minute, "Bound of short requests.")
+	fs.BoolVar(&c.Profiling, "profiling", true, "Serve profiles at /debug/pprof/.")
 	fs.StringVar(&c.ServiceClusterIPRange, "service-cluster-ip-range", "10.0.0.0/24", "Addresses of Services: one CIDR, or two of different families.")
 	fs.StringVar(&c.ServiceNodePortRange, "service-node-port-range", "30000-32767", "Ports that Services may take on nodes.")
 	fs.BoolVar(&c.AllowPrivileged, "allow-privileged", false, "Let containers ask for privileged mode.")

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -225,6 +226,12 @@ func (s *Server) makeAPI() (err error) {
 func (s *Server) paths() *server.Mux {
 	m := server.NewMux()
 	m.Exact("/version", http.HandlerFunc(serveVersion))
+	if s.config.Profiling {
+		m.Prefix("/debug/pprof/", http.HandlerFunc(pprof.Index))
+		m.Exact("/debug/pprof/profile", http.HandlerFunc(pprof.Profile))
+		m.Exact("/debug/pprof/symbol", http.HandlerFunc(pprof.Symbol))
+		m.Exact("/debug/pprof/trace", http.HandlerFunc(pprof.Trace))
+	}
 	s.installIssuer(m)
 	s.installDiscovery(m)
 	m.Exact("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
