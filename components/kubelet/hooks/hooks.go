@@ -60,12 +60,15 @@ func (r *Runner) Exec(ctx context.Context, t Target, action *v1.ExecAction) (out
 	return out.String(), nil
 }
 
-// limited keeps the first bytes written to it. The engine writes from one goroutine.
-type limited struct{ bytes.Buffer }
+// limited keeps the first bytes written to it. The engine writes from one goroutine. The buffer is not embedded:
+// its ReadFrom and WriteString know no limit.
+type limited struct{ kept bytes.Buffer }
+
+func (l *limited) String() string { return l.kept.String() }
 
 func (l *limited) Write(p []byte) (int, error) {
-	if room := maxOutput - l.Len(); room > 0 {
-		l.Buffer.Write(p[:min(room, len(p))])
+	if room := maxOutput - l.kept.Len(); room > 0 {
+		l.kept.Write(p[:min(room, len(p))])
 	}
 	return len(p), nil
 }

@@ -290,7 +290,10 @@ func (n *Node) loop(ctx context.Context) {
 	ticker := n.Clock.NewTicker(n.UpdateFrequency)
 	defer ticker.Stop()
 	for {
-		if err := n.report(ctx); err != nil && ctx.Err() == nil {
+		reportCtx, cancel := context.WithTimeout(ctx, n.UpdateFrequency)
+		err := n.report(reportCtx)
+		cancel()
+		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Node status can't be written, will be retried", "node", n.Name)
 		}
 		select {

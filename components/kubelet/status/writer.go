@@ -30,6 +30,8 @@ type Writer struct {
 	pending map[types.UID]*entry
 }
 
+const sendTimeout = 15 * time.Second
+
 type entry struct {
 	pod    *v1.Pod // as the API server has it, as far as known
 	want   *v1.PodStatus
@@ -106,7 +108,9 @@ func (w *Writer) next(ctx context.Context) bool {
 		return false
 	}
 	defer w.queue.Done(uid)
-	if err := w.send(ctx, uid); err != nil {
+	sendCtx, cancel := context.WithTimeout(ctx, sendTimeout) // an API server that hangs must not hold a worker
+	defer cancel()
+	if err := w.send(sendCtx, uid); err != nil {
 		if ctx.Err() == nil {
 			klog.FromContext(ctx).V(2).Info("Write of pod status failed, will be retried", "podUID", uid, "err", err)
 		}
