@@ -90,6 +90,8 @@ type Config struct {
 	ConcurrentGCSyncs              int
 	ConcurrentEndpointSyncs        int
 	ConcurrentServiceEndpointSyncs int
+	ConcurrentDaemonSetSyncs       int
+	ConcurrentStatefulSetSyncs     int
 	ConcurrentJobSyncs             int
 	ConcurrentSATokenSyncs         int
 }
@@ -126,6 +128,8 @@ func DefaultConfig() Config {
 		ConcurrentGCSyncs:              20,
 		ConcurrentEndpointSyncs:        5,
 		ConcurrentServiceEndpointSyncs: 5,
+		ConcurrentDaemonSetSyncs:       2,
+		ConcurrentStatefulSetSyncs:     5,
 		ConcurrentJobSyncs:             5,
 		ConcurrentSATokenSyncs:         5,
 	}

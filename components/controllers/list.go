@@ -7,6 +7,7 @@ import (
 
 	"quintet.dev/quintet/components/controllers/clusterroleaggregation"
 	"quintet.dev/quintet/components/controllers/csr"
+	"quintet.dev/quintet/components/controllers/daemonset"
 	"quintet.dev/quintet/components/controllers/deployment"
 	"quintet.dev/quintet/components/controllers/endpoints"
 	"quintet.dev/quintet/components/controllers/endpointslice"
@@ -72,6 +73,8 @@ func list() []entry {
 		{"certificatesigningrequest-approving-controller", "csrapproving", "certificate-controller", "csrapproving", one, plain(csr.NewApprover), ""},
 		{"certificatesigningrequest-signing-controller", "csrsigning", "certificate-controller", "csrsigning", one, makeSigner, ""},
 		{"certificatesigningrequest-cleaner-controller", "csrcleaner", "certificate-controller", "csrcleaner", one, plain(csr.NewCleaner), ""},
+		{"daemonset-controller", "daemonset", "daemon-set-controller", "daemonset-controller",
+			func(c *Config) int { return c.ConcurrentDaemonSetSyncs }, plain(daemonset.New), "apps/v1/daemonsets"},
 		{"job-controller", "job", "job-controller", "job-controller",
 			func(c *Config) int { return c.ConcurrentJobSyncs }, plain(job.New), "batch/v1/jobs"},
 		{"node-ipam-controller", "nodeipam", "node-controller", "cidrAllocator", one, makeNodeIPAM, ""},
