@@ -98,6 +98,9 @@ func Table(deps Deps) []*Kind {
 		endpointSlices(),
 
 		// networking.k8s.io
+		ingresses(),
+		ingressClasses(),
+		networkPolicies(),
 		ipAddresses(),
 		serviceCIDRs(),
 

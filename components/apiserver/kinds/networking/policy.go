@@ -1,0 +1,160 @@
+package networking
+
+import (
+	"net/netip"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
+	"quintet.dev/quintet/components/apiserver/kinds/show"
+)
+
+// DefaultPolicy sets the defaults of a network policy.
+func DefaultPolicy(p *networkingv1.NetworkPolicy) {
+	tcp := corev1.ProtocolTCP
+	protocols := func(ports []networkingv1.NetworkPolicyPort) {
+		for i := range ports {
+			if ports[i].Protocol == nil {
+				ports[i].Protocol = &tcp
+			}
+		}
+	}
+	for i := range p.Spec.Ingress {
+		protocols(p.Spec.Ingress[i].Ports)
+	}
+	for i := range p.Spec.Egress {
+		protocols(p.Spec.Egress[i].Ports)
+	}
+	if len(p.Spec.PolicyTypes) == 0 {
+		p.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
+		if len(p.Spec.Egress) > 0 {
+			p.Spec.PolicyTypes = append(p.Spec.PolicyTypes, networkingv1.PolicyTypeEgress)
+		}
+	}
+}
+
+// ValidatePolicy checks a network policy.
+func ValidatePolicy(p *networkingv1.NetworkPolicy) field.ErrorList {
+	at := field.NewPath("spec")
+	errs := selector(&p.Spec.PodSelector, at.Child("podSelector"))
+	for i, r := range p.Spec.Ingress {
+		rule := at.Child("ingress").Index(i)
+		errs = append(errs, policyPorts(r.Ports, rule.Child("ports"))...)
+		errs = append(errs, policyPeers(r.From, rule.Child("from"))...)
+	}
+	for i, r := range p.Spec.Egress {
+		rule := at.Child("egress").Index(i)
+		errs = append(errs, policyPorts(r.Ports, rule.Child("ports"))...)
+		errs = append(errs, policyPeers(r.To, rule.Child("to"))...)
+	}
+	known := sets.New(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
+	if len(p.Spec.PolicyTypes) > len(known) {
+		return append(errs, field.Invalid(at.Child("policyTypes"), &p.Spec.PolicyTypes, "may not specify more than two policyTypes"))
+	}
+	for i, t := range p.Spec.PolicyTypes {
+		if !known.Has(t) {
+			errs = append(errs, field.NotSupported(at.Child("policyTypes").Index(i), t, sets.List(known)))
+		}
+	}
+	return errs
+}
+
+func selector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	return metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at)
+}
+
+func policyPorts(ports []networkingv1.NetworkPolicyPort, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, p := range ports {
+		at := path.Index(i)
+		if p.Protocol != nil {
+			errs = append(errs, checks.OneOf(*p.Protocol, at.Child("protocol"), corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
+		}
+		if p.Port == nil {
+			if p.EndPort != nil {
+				errs = append(errs, field.Required(at.Child("port"), "must be specified when `endPort` is specified"))
+			}
+			continue
+		}
+		if p.Port.Type == intstr.String {
+			if p.EndPort != nil {
+				errs = append(errs, field.Invalid(at.Child("endPort"), *p.EndPort, "may not be specified when `port` is non-numeric"))
+			}
+			errs = append(errs, checks.Text(p.Port.StrVal, at.Child("port"), utilvalidation.IsValidPortName)...)
+			continue
+		}
+		for _, msg := range utilvalidation.IsValidPortNum(int(p.Port.IntVal)) {
+			errs = append(errs, field.Invalid(at.Child("port"), p.Port.IntVal, msg))
+		}
+		if p.EndPort != nil {
+			if *p.EndPort < p.Port.IntVal {
+				errs = append(errs, field.Invalid(at.Child("endPort"), *p.EndPort, "must be greater than or equal to `port`"))
+			}
+			for _, msg := range utilvalidation.IsValidPortNum(int(*p.EndPort)) {
+				errs = append(errs, field.Invalid(at.Child("endPort"), *p.EndPort, msg))
+			}
+		}
+	}
+	return errs
+}
+
+func policyPeers(peers []networkingv1.NetworkPolicyPeer, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range peers {
+		p, at := &peers[i], path.Index(i)
+		pods := p.PodSelector != nil || p.NamespaceSelector != nil
+		switch {
+		case !pods && p.IPBlock == nil:
+			errs = append(errs, field.Required(at, "must specify a peer"))
+		case pods && p.IPBlock != nil:
+			errs = append(errs, field.Forbidden(at, "may not specify both ipBlock and another peer"))
+		}
+		if p.PodSelector != nil {
+			errs = append(errs, selector(p.PodSelector, at.Child("podSelector"))...)
+		}
+		if p.NamespaceSelector != nil {
+			errs = append(errs, selector(p.NamespaceSelector, at.Child("namespaceSelector"))...)
+		}
+		if p.IPBlock != nil {
+			errs = append(errs, policyBlock(p.IPBlock, at.Child("ipBlock"))...)
+		}
+	}
+	return errs
+}
+
+func policyBlock(b *networkingv1.IPBlock, at *field.Path) field.ErrorList {
+	if b.CIDR == "" {
+		return field.ErrorList{field.Required(at.Child("cidr"), "")}
+	}
+	errs := utilvalidation.IsValidCIDRForLegacyField(at.Child("cidr"), b.CIDR, false, nil)
+	whole, err := netip.ParsePrefix(b.CIDR)
+	for i, except := range b.Except {
+		p := at.Child("except").Index(i)
+		if more := utilvalidation.IsValidCIDRForLegacyField(p, except, false, nil); len(more) > 0 {
+			errs = append(errs, more...)
+			continue
+		}
+		if part, bad := netip.ParsePrefix(except); err == nil && bad == nil && (!whole.Contains(part.Addr()) || part.Bits() <= whole.Bits()) {
+			errs = append(errs, field.Invalid(p, except, "must be a strict subset of `cidr`"))
+		}
+	}
+	return errs
+}
+
+// PolicyColumns are the columns of network policies.
+func PolicyColumns() show.Columns {
+	return show.Name().String("Pod-Selector", networkingv1.NetworkPolicySpec{}.SwaggerDoc()["podSelector"]).Age()
+}
+
+// PolicyRow are the cells of a network policy.
+func PolicyRow(p *networkingv1.NetworkPolicy, now time.Time) []any {
+	return []any{p.Name, show.Selector(&p.Spec.PodSelector), show.Age(p.CreationTimestamp, now)}
+}

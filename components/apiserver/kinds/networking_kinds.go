@@ -1,0 +1,80 @@
+package kinds
+
+import (
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/networking"
+)
+
+var ingressParts = parts[*networkingv1.Ingress, networkingv1.IngressSpec, networkingv1.IngressStatus]{
+	spec:   func(i *networkingv1.Ingress) *networkingv1.IngressSpec { return &i.Spec },
+	status: func(i *networkingv1.Ingress) *networkingv1.IngressStatus { return &i.Status },
+}
+
+func ingresses() *Kind {
+	return define(row[*networkingv1.Ingress]{
+		Name: "Ingress", Resource: "ingresses", ShortNames: []string{"ing"}, Prefix: "ingress",
+		Hub: networkingv1.SchemeGroupVersion,
+		Strategy: strategy[*networkingv1.Ingress]{
+			PrepareCreate:       ingressParts.create,
+			PrepareUpdate:       ingressParts.update,
+			Validate:            networking.ValidateIngressCreate,
+			ValidateUpdate:      func(new, _ *networkingv1.Ingress) field.ErrorList { return networking.ValidateIngress(new) },
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			Reset:               []string{"status"},
+		},
+		Status: &strategy[*networkingv1.Ingress]{
+			PrepareUpdate: ingressParts.statusUpdate,
+			Reset:         []string{"spec"},
+		},
+		Columns: networking.IngressColumns(),
+		Row:     networking.IngressRow,
+	})
+}
+
+var ingressClassParts = parts[*networkingv1.IngressClass, networkingv1.IngressClassSpec, struct{}]{
+	spec: func(c *networkingv1.IngressClass) *networkingv1.IngressClassSpec { return &c.Spec },
+}
+
+func ingressClasses() *Kind {
+	return define(row[*networkingv1.IngressClass]{
+		Name: "IngressClass", Resource: "ingressclasses", Cluster: true,
+		Hub:     networkingv1.SchemeGroupVersion,
+		Default: networking.DefaultIngressClass,
+		Strategy: strategy[*networkingv1.IngressClass]{
+			PrepareCreate:       ingressClassParts.create,
+			PrepareUpdate:       ingressClassParts.update,
+			Validate:            networking.ValidateIngressClass,
+			ValidateUpdate:      networking.ValidateIngressClassUpdate,
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+		},
+		Columns: networking.IngressClassColumns(),
+		Row:     networking.IngressClassRow,
+	})
+}
+
+var networkPolicyParts = parts[*networkingv1.NetworkPolicy, networkingv1.NetworkPolicySpec, struct{}]{
+	spec: func(p *networkingv1.NetworkPolicy) *networkingv1.NetworkPolicySpec { return &p.Spec },
+}
+
+func networkPolicies() *Kind {
+	return define(row[*networkingv1.NetworkPolicy]{
+		Name: "NetworkPolicy", Resource: "networkpolicies", ShortNames: []string{"netpol"},
+		Hub:     networkingv1.SchemeGroupVersion,
+		Default: networking.DefaultPolicy,
+		Strategy: strategy[*networkingv1.NetworkPolicy]{
+			PrepareCreate:       networkPolicyParts.create,
+			PrepareUpdate:       networkPolicyParts.update,
+			Validate:            networking.ValidatePolicy,
+			ValidateUpdate:      func(new, _ *networkingv1.NetworkPolicy) field.ErrorList { return networking.ValidatePolicy(new) },
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+		},
+		Columns: networking.PolicyColumns(),
+		Row:     networking.PolicyRow,
+	})
+}
