@@ -144,12 +144,7 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 	})
 	var manager *pods.Manager
 	p.objects = objects.New(ctx, client, func(uids []types.UID) { manager.Refresh(uids) })
-	builder := &spec.Builder{
-		Root: c.RootDir, Objects: p.objects, Allocatable: p.node.Allocatable, MemoryBytes: info.MemoryBytes,
-		PauseImage: c.PauseImage, ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, ResolvConf: c.ResolvConf,
-		SeccompDefault: c.SeccompDefault, CPUQuota: c.CPUCFSQuota, CPUPeriod: c.CPUCFSQuotaPeriod, PidsLimit: c.PodPidsLimit,
-		LogMaxFiles: int(c.ContainerLogMaxFiles), Virtual: virtual,
-	}
+	builder := k.builder(p, info, virtual)
 	if builder.LogMaxSize, err = dockerSize(c.ContainerLogMaxSize); err != nil {
 		return nil, err
 	}
@@ -180,6 +175,16 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 	p.pods = manager
 	p.writer.Written = manager.Written
 	return p, nil
+}
+
+func (k *Kubelet) builder(p *parts, info runtime.Info, virtual bool) *spec.Builder {
+	c := &k.config
+	return &spec.Builder{
+		Root: c.RootDir, Objects: p.objects, Allocatable: p.node.Allocatable, MemoryBytes: info.MemoryBytes,
+		PauseImage: c.PauseImage, ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, ResolvConf: c.ResolvConf,
+		SeccompDefault: c.SeccompDefault, CPUQuota: c.CPUCFSQuota, CPUPeriod: c.CPUCFSQuotaPeriod, PidsLimit: c.PodPidsLimit,
+		LogMaxFiles: int(c.ContainerLogMaxFiles), Virtual: virtual,
+	}
 }
 
 // Timing of back-offs and of the relist that corrects what events missed.

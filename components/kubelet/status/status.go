@@ -75,6 +75,17 @@ func Compute(in *Input) v1.PodStatus {
 		return s
 	}
 	setAddresses(in, &s)
+	setContainers(in, &s)
+	s.Phase = phase(in, &s)
+	if final(s.Phase) {
+		endAll(&s)
+	}
+	s.Conditions = conditions(in, &s)
+	return s
+}
+
+// setContainers adds the statuses of the containers.
+func setContainers(in *Input, s *v1.PodStatus) {
 	initialized := true
 	for i := range in.Pod.Spec.InitContainers {
 		c := &in.Pod.Spec.InitContainers[i]
@@ -97,12 +108,6 @@ func Compute(in *Input) v1.PodStatus {
 		c := v1.Container(in.Pod.Spec.EphemeralContainers[i].EphemeralContainerCommon)
 		s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, in.container(&c, "ContainerCreating"))
 	}
-	s.Phase = phase(in, &s)
-	if final(s.Phase) {
-		endAll(&s)
-	}
-	s.Conditions = conditions(in, &s)
-	return s
 }
 
 func final(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }
