@@ -16,7 +16,7 @@ func componentRoles() []*rbacv1.ClusterRole {
 		clusterRole("system:kubelet-api-admin",
 			rule(read, core, "nodes"), rule("proxy", core, "nodes"),
 			rule("*", core, "nodes/proxy", "nodes/metrics", "nodes/stats", "nodes/log", "nodes/spec",
-				"nodes/configz", "nodes/healthz", "nodes/pods")),
+				"nodes/checkpoint", "nodes/configz", "nodes/healthz", "nodes/pods")),
 		clusterRole("system:kube-controller-manager", controllerManagerRules()...),
 		clusterRole("system:kube-scheduler", schedulerRules()...),
 		clusterRole("system:volume-scheduler",

@@ -59,9 +59,10 @@ func workloadControllers() []controller {
 		{"pod-garbage-collector", []rbacv1.PolicyRule{
 			rule("list watch delete", core, "pods"), rule("get list", core, "nodes"), rule("patch", core, "pods/status")}},
 		{"resource-claim-controller", []rbacv1.PolicyRule{
-			rule(read, core, "pods"), rule("update", core, "pods/finalizers"), rule(read, dynamicDevices, "resourceclaimtemplates"),
-			rule(read+" create delete update patch", dynamicDevices, "resourceclaims"),
-			rule("update patch", dynamicDevices, "resourceclaims/status"), rule("update patch", core, "pods/status"), eventsRule()}},
+			rule(read, core, "pods"), rule("update", core, "pods/finalizers"),
+			rule(read+" create delete", dynamicDevices, "resourceclaims"),
+			rule("update patch", dynamicDevices, "resourceclaims", "resourceclaims/status"),
+			rule("update patch", core, "pods/status"), eventsRule()}},
 		{"device-taint-eviction-controller", []rbacv1.PolicyRule{
 			rule(read+" delete", core, "pods"), rule("get update patch", core, "pods/status"),
 			rule(read, dynamicDevices, "resourceclaims"), rule(read, dynamicDevices, "resourceslices"),
