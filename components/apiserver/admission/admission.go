@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
@@ -35,7 +36,13 @@ type Config struct {
 type Chain struct {
 	mutators   []admission.MutationInterface
 	validators []admission.ValidationInterface
+	runners    []runner
 	names      []string
+}
+
+// runner is a plug-in that does something beside answering requests. Run returns when ctx ends.
+type runner interface {
+	Run(ctx context.Context) error
 }
 
 var (
@@ -77,6 +84,9 @@ func (c *Chain) add(name string, p admission.Interface) {
 	if v, ok := p.(admission.ValidationInterface); ok {
 		c.validators = append(c.validators, v)
 	}
+	if r, ok := p.(runner); ok {
+		c.runners = append(c.runners, r)
+	}
 }
 
 func enabled(enable, disable []string) (map[string]bool, error) {
@@ -107,6 +117,16 @@ func enabled(enable, disable []string) (map[string]bool, error) {
 		}
 	}
 	return on, nil
+}
+
+// Run lets plug-ins follow what they depend on, until ctx ends.
+func (c *Chain) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, r := range c.runners {
+		group.Go(func() error { return r.Run(ctx) })
+	}
+	group.Go(func() error { <-ctx.Done(); return nil })
+	return group.Wait()
 }
 
 // Plugins returns the names of what is on, in order.

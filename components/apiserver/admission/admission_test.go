@@ -324,6 +324,15 @@ func TestEscalationIsAsked(t *testing.T) {
 	}
 }
 
+func TestRunEnds(t *testing.T) {
+	c, _ := fixture(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := c.Run(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
 func BenchmarkPod(b *testing.B) {
 	store := &objectstest.Store{}
 	store.Put(corev1.Resource("namespaces"), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
