@@ -17,6 +17,7 @@ import (
 	"quintet.dev/quintet/components/controllers/replicaset"
 	"quintet.dev/quintet/components/controllers/runner"
 	"quintet.dev/quintet/components/controllers/serviceaccount"
+	"quintet.dev/quintet/components/controllers/statefulset"
 	"quintet.dev/quintet/components/controllers/tainteviction"
 )
 
@@ -75,6 +76,8 @@ func list() []entry {
 		{"certificatesigningrequest-cleaner-controller", "csrcleaner", "certificate-controller", "csrcleaner", one, plain(csr.NewCleaner), ""},
 		{"daemonset-controller", "daemonset", "daemon-set-controller", "daemonset-controller",
 			func(c *Config) int { return c.ConcurrentDaemonSetSyncs }, plain(daemonset.New), "apps/v1/daemonsets"},
+		{"statefulset-controller", "statefulset", "statefulset-controller", "statefulset-controller",
+			func(c *Config) int { return c.ConcurrentStatefulSetSyncs }, plain(statefulset.New), "apps/v1/statefulsets"},
 		{"job-controller", "job", "job-controller", "job-controller",
 			func(c *Config) int { return c.ConcurrentJobSyncs }, plain(job.New), "batch/v1/jobs"},
 		{"node-ipam-controller", "nodeipam", "node-controller", "cidrAllocator", one, makeNodeIPAM, ""},
