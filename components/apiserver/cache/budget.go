@@ -5,9 +5,9 @@ import (
 	"weak"
 )
 
-// Budget bounds the memory of encodings over all caches that share it. What was used since it was last looked at stays;
+// budget bounds the memory of encodings over all caches that share it. What was used since it was last looked at stays;
 // of the rest, the oldest goes. Encodings of objects that are gone are freed by the garbage collector whatever the budget.
-type Budget struct {
+type budget struct {
 	limit int64
 
 	mu    sync.Mutex
@@ -21,10 +21,10 @@ type expense struct {
 	size int64
 }
 
-// NewBudget makes a budget of so many bytes.
-func NewBudget(limit int64) *Budget { return &Budget{limit: limit} }
+// newBudget makes a budget of so many bytes.
+func newBudget(limit int64) *budget { return &budget{limit: limit} }
 
-func (b *Budget) spend(n *encoding, size int) {
+func (b *budget) spend(n *encoding, size int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.spent += int64(size)
@@ -35,7 +35,7 @@ func (b *Budget) spend(n *encoding, size int) {
 	}
 }
 
-func (b *Budget) evict() {
+func (b *budget) evict() {
 	oldest := b.queue[b.head]
 	b.queue[b.head] = expense{}
 	b.head++

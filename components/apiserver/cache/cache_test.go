@@ -1,11 +1,8 @@
 package cache
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -15,11 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
-	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -244,211 +238,5 @@ func TestRacingUpdates(t *testing.T) {
 	f.must(err)
 	if g := e.Object.GetGeneration(); g != writers*each {
 		t.Fatalf("%d updates are left of %d", g, writers*each)
-	}
-}
-
-func TestSelectors(t *testing.T) {
-	f := startMemory(t)
-	f.create("a", "x1", "n1")
-	f.create("a", "y1", "n2")
-	f.create("b", "x2", "n1")
-	f.create("b", "y2", "")
-	for _, c := range []struct{ namespace, label, field, want string }{
-		{"", "", "", "a/x1 a/y1 b/x2 b/y2"},
-		{"a", "", "", "a/x1 a/y1"},
-		{"", "app=x", "", "a/x1 b/x2"},
-		{"", "", "spec.nodeName=n1", "a/x1 b/x2"},
-		{"b", "", "spec.nodeName=n1", "b/x2"},
-		{"", "", "spec.nodeName=", "b/y2"},
-		{"", "", "spec.nodeName!=n1", "a/y1 b/y2"},
-		{"", "app=y", "spec.nodeName=n1", ""},
-		{"a", "", "metadata.name=x1", "a/x1"},
-		{"", "", "metadata.name=x1", "a/x1"},
-		{"", "", "metadata.name=x2,metadata.namespace=b", "b/x2"},
-		{"", "", "metadata.name=x2,metadata.namespace=a", ""},
-		{"c", "", "", ""},
-	} {
-		p := Predicate{}
-		if c.label != "" {
-			p.Label, _ = labels.Parse(c.label)
-		}
-		if c.field != "" {
-			p.Field = fields.ParseSelectorOrDie(c.field)
-		}
-		if got := names(f.list(ListOptions{Namespace: c.namespace, Predicate: p})); got != c.want {
-			t.Errorf("namespace %q, labels %q, fields %q: got %q, want %q", c.namespace, c.label, c.field, got, c.want)
-		}
-	}
-	f.alter("b", "x2", func(p *corev1.Pod) { p.Spec.NodeName = "n2" })
-	f.wantNames(f.list(ListOptions{Predicate: Predicate{Field: fields.ParseSelectorOrDie("spec.nodeName=n2")}}), "a/y1 b/x2")
-}
-
-func TestPaging(t *testing.T) {
-	f := startMemory(t)
-	for i := range 5 {
-		f.create("a", fmt.Sprintf("p%d", i), "")
-	}
-	first := f.list(ListOptions{Namespace: "a", Limit: 2})
-	f.wantNames(first, "a/p0 a/p1")
-	if first.Remaining == nil || *first.Remaining != 3 {
-		t.Fatalf("remaining %v", first.Remaining)
-	}
-	f.remove("a", "p2")
-	f.create("a", "p25", "")
-	second := f.list(ListOptions{Namespace: "a", Limit: 2, Continue: first.Continue})
-	f.wantNames(second, "a/p2 a/p3")
-	if second.Revision != first.Revision || *second.Remaining != 1 {
-		t.Fatalf("second page at %d after %d, remaining %d", second.Revision, first.Revision, *second.Remaining)
-	}
-	f.forgetPast() // from the store, then
-	last := f.list(ListOptions{Namespace: "a", Limit: 2, Continue: second.Continue})
-	f.wantNames(last, "a/p4")
-	if last.Continue != "" || last.Remaining != nil {
-		t.Fatalf("after the last page: %+v", last)
-	}
-	again := f.list(ListOptions{Namespace: "a", Limit: 2, Continue: first.Continue})
-	f.wantNames(again, "a/p2 a/p3")
-	if again.Continue != second.Continue || *again.Remaining != 1 {
-		t.Fatalf("the page from the store differs: %+v", again)
-	}
-}
-
-func TestContinueExpires(t *testing.T) {
-	f := startMemory(t)
-	for i := range 3 {
-		f.create("a", fmt.Sprintf("p%d", i), "")
-	}
-	first := f.list(ListOptions{Limit: 1})
-	f.remove("a", "p1")
-	f.forgetPast()
-	now, _ := f.store.Revision(f.ctx)
-	f.must(f.store.Compact(f.ctx, now))
-	_, err := f.pods.List(f.ctx, ListOptions{Limit: 1, Continue: first.Continue})
-	if !apierrors.IsResourceExpired(err) {
-		t.Fatalf("got %v", err)
-	}
-	onward := err.(apierrors.APIStatus).Status().ListMeta.Continue
-	f.wantNames(f.list(ListOptions{Limit: 1, Continue: onward}), "a/p2")
-	_, err = f.pods.List(f.ctx, ListOptions{ResourceVersion: formatRevision(first.Revision), ResourceVersionMatch: metav1.ResourceVersionMatchExact})
-	if !apierrors.IsResourceExpired(err) {
-		t.Fatalf("exact: %v", err)
-	}
-}
-
-// TestResourceVersions goes through the table of the API concepts page.
-func TestResourceVersions(t *testing.T) {
-	f := startMemory(t)
-	f.set.patience = 20 * time.Millisecond
-	first := f.create("a", "x", "")
-	second := f.create("a", "y", "")
-	old, now := formatRevision(first.Revision), formatRevision(second.Revision)
-	future := formatRevision(second.Revision + 1000)
-	const exact, notOlder = metav1.ResourceVersionMatchExact, metav1.ResourceVersionMatchNotOlderThan
-	for _, c := range []struct {
-		rv    string
-		match metav1.ResourceVersionMatch
-		limit int64
-		want  string
-		check func(error) bool
-	}{
-		{rv: "", want: "a/x a/y"},
-		{rv: "0", want: "a/x a/y"},
-		{rv: "0", match: notOlder, want: "a/x a/y"},
-		{rv: old, want: "a/x a/y"},
-		{rv: old, match: notOlder, want: "a/x a/y"},
-		{rv: old, match: exact, want: "a/x"},
-		{rv: old, limit: 10, want: "a/x"},
-		{rv: old, limit: 10, match: notOlder, want: "a/x a/y"},
-		{rv: now, match: exact, want: "a/x a/y"},
-		{rv: "0", limit: 1, want: "a/x a/y"},
-		{rv: "x", check: apierrors.IsBadRequest},
-		{rv: "-1", check: apierrors.IsBadRequest},
-		{rv: future, check: tooLarge},
-		{rv: future, match: exact, check: tooLarge},
-	} {
-		l, err := f.pods.List(f.ctx, ListOptions{ResourceVersion: c.rv, ResourceVersionMatch: c.match, Limit: c.limit})
-		switch {
-		case c.check != nil && !c.check(err):
-			t.Errorf("%+v: got error %v", c, err)
-		case c.check == nil && err != nil:
-			t.Errorf("%+v: %v", c, err)
-		case c.check == nil && names(l) != c.want:
-			t.Errorf("%+v: got %q", c, names(l))
-		}
-	}
-	if _, err := f.pods.Get(f.ctx, first.Key, future); !tooLarge(err) {
-		t.Errorf("get of the future: %v", err)
-	}
-}
-
-func tooLarge(err error) bool {
-	return apierrors.IsTimeout(err) && apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
-}
-
-func TestEncodedOncePerFormat(t *testing.T) {
-	f := startMemory(t)
-	e := f.create("a", "x", "n1")
-	for _, c := range []struct {
-		media serial.MediaType
-		shape Shape
-		want  string
-	}{
-		{serial.JSON, Whole, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"`},
-		{serial.JSON, Metadata, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"x"`},
-		{serial.Protobuf, Whole, ""},
-		{serial.Protobuf, Metadata, ""},
-	} {
-		format := f.pods.Format(corev1.SchemeGroupVersion, c.media, c.shape)
-		one, err := e.Encoded(format)
-		f.must(err)
-		two, _ := e.Encoded(format)
-		if !strings.HasPrefix(string(one), c.want) || &one[0] != &two[0] {
-			t.Errorf("%v: got %q", c, one)
-		}
-	}
-}
-
-func TestBudgetIsKept(t *testing.T) {
-	f := start(t, memory.New(nil), Config{Encodings: 2000})
-	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
-	for i := range 50 {
-		_, err := f.create("a", fmt.Sprintf("p%02d", i), "").Encoded(format)
-		f.must(err)
-	}
-	kept := 0
-	for _, e := range f.list(ListOptions{}).Entries {
-		kept += len(e.kept(format))
-	}
-	if kept == 0 || kept > 2000 {
-		t.Fatalf("%d bytes are kept", kept)
-	}
-}
-
-// TestZippedLists changes objects between lists: none may come from an old run.
-func TestZippedLists(t *testing.T) {
-	f := startMemory(t)
-	for i := range 500 {
-		f.create("a", fmt.Sprintf("p%03d", i), "")
-	}
-	for _, media := range []serial.MediaType{serial.JSON, serial.Protobuf} {
-		format := f.pods.Format(corev1.SchemeGroupVersion, media, Whole)
-		for i := range 5 {
-			f.alter("a", fmt.Sprintf("p%03d", 100*i), func(p *corev1.Pod) { p.Generation++ })
-			l := f.list(ListOptions{})
-			out := serial.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: format.Kind, Meta: l.Meta(), Items: l.Bodies(format)}
-			var want, zipped bytes.Buffer
-			f.must(serial.WriteList(&want, media, out))
-			f.must(l.WriteZipped(&zipped, format, out))
-			r, err := gzip.NewReader(&zipped)
-			f.must(err)
-			got, err := io.ReadAll(r)
-			f.must(err)
-			if !bytes.Equal(got, want.Bytes()) {
-				t.Fatalf("%s: the zipped list differs", media)
-			}
-		}
-	}
-	if l := f.list(ListOptions{Predicate: Predicate{Label: labels.SelectorFromSet(labels.Set{"app": "p"})}}); l.CanZip() {
-		t.Error("a chosen list is zipped")
 	}
 }

@@ -40,7 +40,7 @@ type Format struct {
 	// Kind is what an object says of itself in this format.
 	Kind schema.GroupVersionKind
 
-	budget *Budget
+	budget *budget
 }
 
 // Encoded returns the body of the object in a format (see package serial), which must not be changed.

@@ -30,7 +30,7 @@ func (c *Cache) Format(version schema.GroupVersion, media serial.MediaType, shap
 	return f
 }
 
-func makeFormats(kind *kinds.Kind, budget *Budget) map[formatKey]*Format {
+func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
 	formats := map[formatKey]*Format{}
 	for i := range kind.Versions {
 		v := &kind.Versions[i]

@@ -46,7 +46,7 @@ const retryPause = 50 * time.Millisecond
 type Set struct {
 	config  Config
 	prefix  string // with a slash
-	budget  *Budget
+	budget  *budget
 	reached horizon
 	asker   asker
 	// patience is how long a read waits for the cache to reach a revision.
@@ -80,7 +80,7 @@ func NewSet(config Config) (*Set, error) {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
-	s := &Set{config: config, prefix: strings.TrimSuffix(config.Prefix, "/") + "/", budget: NewBudget(config.Encodings),
+	s := &Set{config: config, prefix: strings.TrimSuffix(config.Prefix, "/") + "/", budget: newBudget(config.Encodings),
 		patience: freshTimeout}
 	s.base, s.cancel = context.WithCancel(context.Background())
 	s.asker.ask, s.asker.base = config.Store.Revision, s.base

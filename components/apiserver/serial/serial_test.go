@@ -133,7 +133,7 @@ func TestTable(t *testing.T) {
 		ColumnDefinitions: []metav1.TableColumnDefinition{{Name: "Name", Type: "string"}},
 		Rows: []metav1.TableRow{
 			{Cells: []any{"p", 1, nil}, Object: runtime.RawExtension{Raw: []byte(`{"kind":"Pod"}`)}},
-			{Cells: []any{"<q>"}},
+			{Cells: []any{"<q>", "ä\"\\\n", true, int64(-3), int32(4), 1.5, ""}},
 		},
 	}
 	var got bytes.Buffer

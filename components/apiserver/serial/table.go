@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -109,11 +110,43 @@ func appendCells(dst []byte, cells []any) ([]byte, error) {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		value, err := json.Marshal(cell)
-		if err != nil {
+		var err error
+		if dst, err = appendCell(dst, cell); err != nil {
 			return dst, err
 		}
-		dst = append(dst, value...)
 	}
 	return append(dst, ']'), nil
+}
+
+// appendCell writes the usual cells without reflection.
+func appendCell(dst []byte, cell any) ([]byte, error) {
+	switch v := cell.(type) {
+	case nil:
+		return append(dst, "null"...), nil
+	case bool:
+		return strconv.AppendBool(dst, v), nil
+	case int:
+		return strconv.AppendInt(dst, int64(v), 10), nil
+	case int32:
+		return strconv.AppendInt(dst, int64(v), 10), nil
+	case int64:
+		return strconv.AppendInt(dst, v, 10), nil
+	case string:
+		if plain(v) {
+			return append(append(append(dst, '"'), v...), '"'), nil
+		}
+	}
+	value, err := json.Marshal(cell)
+	return append(dst, value...), err
+}
+
+// plain reports whether a string stands in JSON as it is.
+func plain(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c < ' ' || c >= 0x7f, c == '"', c == '\\', c == '<', c == '>', c == '&':
+			return false
+		}
+	}
+	return true
 }

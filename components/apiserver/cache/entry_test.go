@@ -1,0 +1,84 @@
+package cache
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
+)
+
+func TestEncodedOncePerFormat(t *testing.T) {
+	f := startMemory(t)
+	e := f.create("a", "x", "n1")
+	for _, c := range []struct {
+		media serial.MediaType
+		shape Shape
+		want  string
+	}{
+		{serial.JSON, Whole, `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"`},
+		{serial.JSON, Metadata, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":{"name":"x"`},
+		{serial.Protobuf, Whole, ""},
+		{serial.Protobuf, Metadata, ""},
+	} {
+		format := f.pods.Format(corev1.SchemeGroupVersion, c.media, c.shape)
+		one, err := e.Encoded(format)
+		f.must(err)
+		two, _ := e.Encoded(format)
+		if !strings.HasPrefix(string(one), c.want) || &one[0] != &two[0] {
+			t.Errorf("%v: got %q", c, one)
+		}
+	}
+}
+
+func TestBudgetIsKept(t *testing.T) {
+	f := start(t, memory.New(nil), Config{Encodings: 2000})
+	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
+	for i := range 50 {
+		_, err := f.create("a", fmt.Sprintf("p%02d", i), "").Encoded(format)
+		f.must(err)
+	}
+	kept := 0
+	for _, e := range f.list(ListOptions{}).Entries {
+		kept += len(e.kept(format))
+	}
+	if kept == 0 || kept > 2000 {
+		t.Fatalf("%d bytes are kept", kept)
+	}
+}
+
+// TestZippedLists changes objects between lists: none may come from an old run.
+func TestZippedLists(t *testing.T) {
+	f := startMemory(t)
+	for i := range 500 {
+		f.create("a", fmt.Sprintf("p%03d", i), "")
+	}
+	for _, media := range []serial.MediaType{serial.JSON, serial.Protobuf} {
+		format := f.pods.Format(corev1.SchemeGroupVersion, media, Whole)
+		for i := range 5 {
+			f.alter("a", fmt.Sprintf("p%03d", 100*i), func(p *corev1.Pod) { p.Generation++ })
+			l := f.list(ListOptions{})
+			out := serial.List{Kind: corev1.SchemeGroupVersion.WithKind("PodList"), Item: format.Kind, Meta: l.Meta(), Items: l.Bodies(format)}
+			var want, zipped bytes.Buffer
+			f.must(serial.WriteList(&want, media, out))
+			f.must(l.WriteZipped(&zipped, format, out))
+			r, err := gzip.NewReader(&zipped)
+			f.must(err)
+			got, err := io.ReadAll(r)
+			f.must(err)
+			if !bytes.Equal(got, want.Bytes()) {
+				t.Fatalf("%s: the zipped list differs", media)
+			}
+		}
+	}
+	if l := f.list(ListOptions{Predicate: Predicate{Label: labels.SelectorFromSet(labels.Set{"app": "p"})}}); l.CanZip() {
+		t.Error("a chosen list is zipped")
+	}
+}
