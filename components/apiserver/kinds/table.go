@@ -104,6 +104,9 @@ func Table(deps Deps) []*Kind {
 		ipAddresses(),
 		serviceCIDRs(),
 
+		// node.k8s.io
+		runtimeClasses(),
+
 		// policy
 		podDisruptionBudgets(),
 
@@ -115,5 +118,13 @@ func Table(deps Deps) []*Kind {
 
 		// scheduling.k8s.io
 		priorityClasses(),
+
+		// storage.k8s.io
+		storageClasses(),
+		volumeAttachments(),
+		csiDrivers(),
+		csiNodes(),
+		csiStorageCapacities(),
+		volumeAttributesClasses(),
 	}
 }

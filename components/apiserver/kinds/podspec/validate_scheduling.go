@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func validateTolerations(list []corev1.Toleration, path *field.Path) field.ErrorList {
+// Tolerations checks a list of tolerations.
+func Tolerations(list []corev1.Toleration, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range list {
 		t, at := &list[i], path.Index(i)

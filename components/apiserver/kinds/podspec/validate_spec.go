@@ -34,7 +34,7 @@ func Validate(s *corev1.PodSpec, path *field.Path, isPod bool) field.ErrorList {
 	errs = append(errs, validateGates(s.SchedulingGates, path.Child("schedulingGates"))...)
 	errs = append(errs, validateSpread(s.TopologySpreadConstraints, path.Child("topologySpreadConstraints"))...)
 	errs = append(errs, validateNames(s, path)...)
-	errs = append(errs, validateTolerations(s.Tolerations, path.Child("tolerations"))...)
+	errs = append(errs, Tolerations(s.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validateHostAliases(s.HostAliases, path.Child("hostAliases"))...)
 	if d := s.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
 		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, utilvalidation.InclusiveRangeError(1, math.MaxInt32)))

@@ -1,0 +1,123 @@
+package kinds
+
+import (
+	"context"
+
+	storagev1 "k8s.io/api/storage/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/storage"
+)
+
+func storageClasses() *Kind {
+	return define(row[*storagev1.StorageClass]{
+		Name: "StorageClass", Resource: "storageclasses", ShortNames: []string{"sc"}, Cluster: true,
+		Hub:     storagev1.SchemeGroupVersion,
+		Default: storage.DefaultClass,
+		Strategy: strategy[*storagev1.StorageClass]{
+			Validate:            storage.ValidateClass,
+			ValidateUpdate:      storage.ValidateClassUpdate,
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			ReturnDeleted:       true,
+		},
+		Columns: storage.ClassColumns(),
+		Row:     storage.ClassRow,
+	})
+}
+
+var attachmentParts = parts[*storagev1.VolumeAttachment, storagev1.VolumeAttachmentSpec, storagev1.VolumeAttachmentStatus]{
+	spec:   func(a *storagev1.VolumeAttachment) *storagev1.VolumeAttachmentSpec { return &a.Spec },
+	status: func(a *storagev1.VolumeAttachment) *storagev1.VolumeAttachmentStatus { return &a.Status },
+}
+
+func volumeAttachments() *Kind {
+	return define(row[*storagev1.VolumeAttachment]{
+		Name: "VolumeAttachment", Resource: "volumeattachments", Cluster: true,
+		Hub: storagev1.SchemeGroupVersion,
+		Strategy: strategy[*storagev1.VolumeAttachment]{
+			PrepareCreate:  attachmentParts.plainCreate,
+			PrepareUpdate:  attachmentParts.keepStatus,
+			Validate:       storage.ValidateAttachment,
+			ValidateUpdate: storage.ValidateAttachmentUpdate,
+			ValidateName:   validation.NameIsDNSSubdomain,
+			ReturnDeleted:  true,
+			Reset:          []string{"status"},
+		},
+		Status: &strategy[*storagev1.VolumeAttachment]{
+			PrepareUpdate: attachmentParts.statusUpdate,
+			Reset:         []string{"spec"},
+		},
+		Columns: storage.AttachmentColumns(),
+		Row:     storage.AttachmentRow,
+	})
+}
+
+func csiDrivers() *Kind {
+	return define(row[*storagev1.CSIDriver]{
+		Name: "CSIDriver", Resource: "csidrivers", Cluster: true,
+		Hub:     storagev1.SchemeGroupVersion,
+		Default: storage.DefaultDriver,
+		Strategy: strategy[*storagev1.CSIDriver]{
+			PrepareUpdate: func(_ context.Context, new, old *storagev1.CSIDriver) {
+				if !apiequality.Semantic.DeepEqual(new.Spec, old.Spec) {
+					new.Generation = old.Generation + 1
+				}
+			},
+			Validate:       storage.ValidateDriver,
+			ValidateUpdate: storage.ValidateDriverUpdate,
+			ValidateName:   validation.NameIsDNSSubdomain,
+			ReturnDeleted:  true,
+		},
+		Columns: storage.DriverColumns(),
+		Row:     storage.DriverRow,
+	})
+}
+
+func csiNodes() *Kind {
+	return define(row[*storagev1.CSINode]{
+		Name: "CSINode", Resource: "csinodes", Cluster: true,
+		Hub: storagev1.SchemeGroupVersion,
+		Strategy: strategy[*storagev1.CSINode]{
+			Validate:       storage.ValidateNode,
+			ValidateUpdate: func(new, _ *storagev1.CSINode) field.ErrorList { return storage.ValidateNode(new) },
+			ValidateName:   validation.NameIsDNSSubdomain,
+			ReturnDeleted:  true,
+		},
+		Columns: storage.NodeColumns(),
+		Row:     storage.NodeRow,
+	})
+}
+
+func csiStorageCapacities() *Kind {
+	return define(row[*storagev1.CSIStorageCapacity]{
+		Name: "CSIStorageCapacity", Resource: "csistoragecapacities",
+		Hub: storagev1.SchemeGroupVersion,
+		Strategy: strategy[*storagev1.CSIStorageCapacity]{
+			Validate:       storage.ValidateCapacity,
+			ValidateUpdate: storage.ValidateCapacityUpdate,
+			ValidateName:   validation.NameIsDNSSubdomain,
+			ReturnDeleted:  true,
+		},
+		Columns: storage.CapacityColumns(),
+		Row:     storage.CapacityRow,
+	})
+}
+
+func volumeAttributesClasses() *Kind {
+	return define(row[*storagev1.VolumeAttributesClass]{
+		Name: "VolumeAttributesClass", Resource: "volumeattributesclasses", ShortNames: []string{"vac"}, Cluster: true,
+		Hub: storagev1.SchemeGroupVersion,
+		Strategy: strategy[*storagev1.VolumeAttributesClass]{
+			Validate:            storage.ValidateAttributes,
+			ValidateUpdate:      storage.ValidateAttributesUpdate,
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			ReturnDeleted:       true,
+		},
+		Columns: storage.AttributesColumns(),
+		Row:     storage.AttributesRow,
+	})
+}
