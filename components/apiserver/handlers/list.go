@@ -43,6 +43,9 @@ func (c *call) list() error {
 			return serial.WriteList(w, choice.Media, out)
 		}))
 	}
+	if choice.Media != serial.YAML && acceptsGzip(c.r) && l.CanZip() {
+		return c.sendZipped(choice.Media, func(w io.Writer) error { return l.WriteZipped(w, f, out) })
+	}
 	return c.send(http.StatusOK, choice.Media, func(w io.Writer) error {
 		return serial.WriteList(w, choice.Media, out)
 	})

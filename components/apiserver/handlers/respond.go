@@ -97,6 +97,19 @@ func (c *call) send(code int, media serial.MediaType, write func(io.Writer) erro
 	return nil
 }
 
+// sendZipped writes a response that is compressed already.
+func (c *call) sendZipped(media serial.MediaType, write func(io.Writer) error) error {
+	h := c.w.Header()
+	h.Set("Content-Type", media.String())
+	h.Set("Content-Encoding", "gzip")
+	h.Add("Vary", "Accept-Encoding")
+	c.w.WriteHeader(http.StatusOK)
+	if err := write(c.w); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
 func acceptsGzip(r *http.Request) bool {
 	for _, header := range r.Header["Accept-Encoding"] {
 		for part := range strings.SplitSeq(header, ",") {

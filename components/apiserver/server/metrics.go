@@ -65,6 +65,9 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := infoOf(r)
 		scope, verb := scopeOf(info), verbOf(info)
+		if verb == "PATCH" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
+			verb = "APPLY"
+		}
 		if longRunning(r, info) {
 			gauge := s.metrics.longRunning.WithLabelValues(verb, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope, component)
 			gauge.Inc()
@@ -102,7 +105,7 @@ func scopeOf(info *request.RequestInfo) string {
 	return "cluster"
 }
 
-// verbOf is the verb in the form of metrics: APPLY is a PATCH there too, as it is only known from the body's type.
+// verbOf is the verb in the form of metrics.
 func verbOf(info *request.RequestInfo) string {
 	switch info.Verb {
 	case "create":
