@@ -64,6 +64,29 @@ func TestReadsAfterWritesOfOthers(t *testing.T) {
 	}
 }
 
+// TestTwoServers: what one has acknowledged, the other tells at once.
+func TestTwoServers(t *testing.T) {
+	endpoint := startEtcd(t)
+	var servers []*fixture
+	for range 2 {
+		s, err := etcd.New(etcd.Config{Endpoints: []string{endpoint}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		servers = append(servers, start(t, s, Config{}))
+	}
+	servers[0].create("a", "x", "")
+	for i := range 100 {
+		writer, reader := servers[i%2], servers[(i+1)%2]
+		e := writer.alter("a", "x", func(p *corev1.Pod) { p.Generation++ })
+		got, err := reader.pods.Get(reader.ctx, e.Key, "")
+		reader.must(err)
+		if got.Revision != e.Revision || got.Object.GetGeneration() != int64(i)+1 {
+			t.Fatalf("read generation %d at %d after %d at %d", got.Object.GetGeneration(), got.Revision, i+1, e.Revision)
+		}
+	}
+}
+
 // TestFollowers lets writers work while mirrors list and watch, are ended, and begin again; in the end each mirror must
 // hold what the store holds.
 func TestFollowers(t *testing.T) {

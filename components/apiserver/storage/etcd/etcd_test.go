@@ -1,7 +1,11 @@
 package etcd
 
 import (
+	"fmt"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +14,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/storagetest"
+	"quintet.dev/quintet/internal/certs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,7 +40,66 @@ func TestNewTellsWhatIsMissing(t *testing.T) {
 	}
 }
 
-func startEtcd(t *testing.T) string {
+// TestTLS proves who it is to a server that asks, and trusts it by its authority.
+func TestTLS(t *testing.T) {
+	authority, err := certs.NewAuthority("etcd-ca")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := authority.Peer("etcd", "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := authority.Client("kube-apiserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := func(name string, content []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	ca := file("ca.crt", authority.Cert)
+	endpoint := startEtcd(t, func(c *embed.Config) {
+		c.ClientTLSInfo.CertFile, c.ClientTLSInfo.KeyFile = file("server.crt", server.Cert), file("server.key", server.Key)
+		c.ClientTLSInfo.TrustedCAFile, c.ClientTLSInfo.ClientCertAuth = ca, true
+		c.ListenClientUrls[0].Scheme = "https"
+	})
+	s, err := New(Config{
+		Endpoints: []string{strings.Replace(endpoint, "http:", "https:", 1)},
+		CAFile:    ca, CertFile: file("client.crt", client.Cert), KeyFile: file("client.key", client.Key),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Create(t.Context(), "/a", []byte("1"), 0); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLeasesAreShared: keys of about the same time end with one lease.
+func TestLeasesAreShared(t *testing.T) {
+	s, err := New(Config{Endpoints: []string{startEtcd(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i := range 20 {
+		if _, err := s.Create(t.Context(), fmt.Sprintf("/%d", i), nil, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	granted, err := s.client.Leases(t.Context())
+	if err != nil || len(granted.Leases) != 1 {
+		t.Errorf("leases: %v, %v", granted, err)
+	}
+}
+
+func startEtcd(t *testing.T, configure ...func(*embed.Config)) string {
 	t.Helper()
 	c := embed.NewConfig()
 	c.Dir = t.TempDir()
@@ -43,6 +107,9 @@ func startEtcd(t *testing.T) string {
 	c.UnsafeNoFsync = true
 	any := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	c.ListenClientUrls, c.ListenPeerUrls = []url.URL{any}, []url.URL{any}
+	for _, f := range configure {
+		f(c)
+	}
 	e, err := embed.StartEtcd(c)
 	if err != nil {
 		t.Fatal(err)
