@@ -79,6 +79,6 @@ A cluster is a set of containers: etcd, API server, controller manager, schedule
 		SilenceErrors: true,
 	}
 	root.PersistentFlags().StringVar(&a.name, "name", "", "name of the cluster; may be left out where there is only one")
-	root.AddCommand(a.up(), a.down(), a.status(), a.kubeconfig(), a.load(), a.logs(), a.kubectl(), a.conformance())
+	root.AddCommand(a.up(), a.down(), a.status(), a.kubeconfig(), a.load(), a.logs(), a.kubectl(), a.conformance(), a.bench())
 	return root
 }

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"quintet.dev/quintet/bench"
+)
+
+// benchFlags are the flags of `quintet bench`.
+type benchFlags struct {
+	bin, only, output string
+	clients, pods     int
+	duration          time.Duration
+}
+
+func (a *app) bench() *cobra.Command {
+	var f benchFlags
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure how fast the players are, each against a limit taken in the same run",
+		Example: `  quintet bench
+  quintet bench --only '^api$' --output json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.runBench(cmd.Context(), f) },
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.bin, "bin", "", "folder with the programs; the default is that of this one")
+	fs.StringVar(&f.only, "only", "", "regular expression over the names of sections")
+	fs.IntVar(&f.clients, "clients", 32, "clients that work at once")
+	fs.IntVar(&f.pods, "pods", 10000, "pods that lists return")
+	fs.DurationVar(&f.duration, "duration", 5*time.Second, "how long each load is kept up")
+	outputFlag(cmd, &f.output)
+	return cmd
+}
+
+func (a *app) runBench(ctx context.Context, f benchFlags) error {
+	o := bench.Options{Bin: f.bin, Clients: f.clients, Duration: f.duration, Pods: f.pods, Progress: a.err}
+	if f.only != "" {
+		var err error
+		if o.Only, err = regexp.Compile(f.only); err != nil {
+			return fmt.Errorf("--only: %w", err)
+		}
+	}
+	if o.Bin == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		o.Bin = filepath.Dir(self)
+	}
+	measures, err := bench.Run(ctx, o)
+	if err != nil {
+		return err
+	}
+	return a.print(f.output, measures, func() error { return bench.Write(a.out, measures) })
+}
