@@ -195,9 +195,15 @@ func TestWriteErrors(t *testing.T) {
 func TestUpdateToTheSameWritesNothing(t *testing.T) {
 	f := startMemory(t)
 	created := f.create("a", "x", "")
-	again := f.alter("a", "x", func(*corev1.Pod) {})
-	if again.Revision != created.Revision {
-		t.Fatalf("written at %d", again.Revision)
+	for _, mutate := range []Mutate{
+		changing(func(*corev1.Pod) {}),
+		func(current *Entry) (kinds.Object, error) { return current.Object, nil },
+	} {
+		again, err := f.pods.Update(f.ctx, created.Key, nil, mutate)
+		f.must(err)
+		if again.Revision != created.Revision || again.Object.GetResourceVersion() != formatRevision(created.Revision) {
+			t.Fatalf("written at %d, as %s", again.Revision, again.Object.GetResourceVersion())
+		}
 	}
 }
 

@@ -92,6 +92,7 @@ type Event struct {
 type TTL = time.Duration
 
 // Mutate makes the next state of an object from the current one, of which it may share memory but which it must not
-// change. What it returns belongs to the cache from then on. It may be called several times, and must not rely on
-// current being the newest state: if it isn't, the write fails and Mutate is called again.
+// change. What it returns belongs to the cache from then on; to change nothing, it returns current.Object itself or an
+// equal object. It may be called several times, and must not rely on current being the newest state: if it isn't, the
+// write fails and Mutate is called again.
 type Mutate func(current *Entry) (kinds.Object, error)

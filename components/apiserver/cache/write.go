@@ -32,12 +32,14 @@ func (c *Cache) Update(ctx context.Context, key string, ttl func(kinds.Object) T
 	for err == nil {
 		next, refused := mutate(current)
 		var value []byte
-		if refused == nil {
+		unchanged := next == current.Object
+		if refused == nil && !unchanged {
 			if value, err = c.encode(next); err != nil {
 				return nil, err
 			}
+			unchanged = current.sum == sumOf(value)
 		}
-		if refused != nil || current.sum == sumOf(value) {
+		if refused != nil || unchanged {
 			// Nothing is to be written: that counts only if it was said of the newest state.
 			var isNewest bool
 			if current, isNewest, err = c.newest(ctx, key, current, live); isNewest && err == nil {
