@@ -66,6 +66,14 @@ func Table(deps Deps) []*Kind {
 		resourceQuotas(),
 		limitRanges(),
 
+		// admissionregistration.k8s.io
+		validatingWebhooks(),
+		mutatingWebhooks(),
+		validatingPolicies(),
+		validatingPolicyBindings(),
+		mutatingPolicies(),
+		mutatingPolicyBindings(),
+
 		// apps
 		deployments(),
 		replicaSets(),
