@@ -7,8 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// defaultContainer names the container that is meant when none is named
-// (https://kubernetes.io/docs/reference/labels-annotations-taints/#kubectl-kubernetes-io-default-container is kubectl's).
+// chooseContainer is the container that was asked for, or the only one.
 func chooseContainer(pod *corev1.Pod, asked string) (string, error) {
 	var names, inits, ephemeral []string
 	for _, c := range pod.Spec.Containers {

@@ -4,7 +4,6 @@ package handlers
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"slices"
 
@@ -161,9 +160,4 @@ func (c *call) warn(texts []string) {
 	for _, text := range texts {
 		warning.AddWarning(c.ctx, "", text)
 	}
-}
-
-func isStatus(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status)
 }

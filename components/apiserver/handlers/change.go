@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
@@ -227,13 +225,4 @@ func (c *call) validateChange(a attributes, obj, old kinds.Object) error {
 		return c.validate(c.ctx, a, c.scaleOf(obj), c.scaleOf(old))
 	}
 	return c.validate(c.ctx, a, obj, old)
-}
-
-// background is a context for work that must be finished though the client may be gone.
-func background(ctx context.Context) context.Context {
-	out := context.WithoutCancel(ctx)
-	if u, ok := request.UserFrom(ctx); ok {
-		out = request.WithUser(out, u)
-	}
-	return out
 }
