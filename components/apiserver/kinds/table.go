@@ -105,6 +105,10 @@ func Table(deps Deps) []*Kind {
 		// discovery.k8s.io
 		endpointSlices(),
 
+		// flowcontrol.apiserver.k8s.io
+		flowSchemas(),
+		priorityLevels(),
+
 		// networking.k8s.io
 		ingresses(),
 		ingressClasses(),

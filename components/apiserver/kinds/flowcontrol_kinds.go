@@ -1,0 +1,71 @@
+package kinds
+
+import (
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/flowcontrol"
+)
+
+var flowSchemaParts = parts[*flowcontrolv1.FlowSchema, flowcontrolv1.FlowSchemaSpec, flowcontrolv1.FlowSchemaStatus]{
+	spec:   func(s *flowcontrolv1.FlowSchema) *flowcontrolv1.FlowSchemaSpec { return &s.Spec },
+	status: func(s *flowcontrolv1.FlowSchema) *flowcontrolv1.FlowSchemaStatus { return &s.Status },
+}
+
+func flowSchemas() *Kind {
+	return define(row[*flowcontrolv1.FlowSchema]{
+		Name: "FlowSchema", Resource: "flowschemas", Cluster: true,
+		Hub:     flowcontrolv1.SchemeGroupVersion,
+		Default: flowcontrol.DefaultSchema,
+		Strategy: strategy[*flowcontrolv1.FlowSchema]{
+			PrepareCreate:       flowSchemaParts.create,
+			PrepareUpdate:       flowSchemaParts.update,
+			Validate:            flowcontrol.ValidateSchema,
+			ValidateUpdate:      func(new, _ *flowcontrolv1.FlowSchema) field.ErrorList { return flowcontrol.ValidateSchema(new) },
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			Reset:               []string{"status"},
+		},
+		Status: &strategy[*flowcontrolv1.FlowSchema]{
+			PrepareUpdate: flowSchemaParts.statusUpdate,
+			Reset:         []string{"spec"},
+		},
+		Columns: flowcontrol.SchemaColumns(),
+		Row:     flowcontrol.SchemaRow,
+	})
+}
+
+var priorityLevelParts = parts[*flowcontrolv1.PriorityLevelConfiguration, flowcontrolv1.PriorityLevelConfigurationSpec, flowcontrolv1.PriorityLevelConfigurationStatus]{
+	spec: func(l *flowcontrolv1.PriorityLevelConfiguration) *flowcontrolv1.PriorityLevelConfigurationSpec {
+		return &l.Spec
+	},
+	status: func(l *flowcontrolv1.PriorityLevelConfiguration) *flowcontrolv1.PriorityLevelConfigurationStatus {
+		return &l.Status
+	},
+}
+
+func priorityLevels() *Kind {
+	return define(row[*flowcontrolv1.PriorityLevelConfiguration]{
+		Name: "PriorityLevelConfiguration", Resource: "prioritylevelconfigurations", Cluster: true,
+		Hub:     flowcontrolv1.SchemeGroupVersion,
+		Default: flowcontrol.DefaultLevel,
+		Strategy: strategy[*flowcontrolv1.PriorityLevelConfiguration]{
+			PrepareCreate: priorityLevelParts.create,
+			PrepareUpdate: priorityLevelParts.update,
+			Validate:      flowcontrol.ValidateLevel,
+			ValidateUpdate: func(new, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+				return flowcontrol.ValidateLevel(new)
+			},
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			Reset:               []string{"status"},
+		},
+		Status: &strategy[*flowcontrolv1.PriorityLevelConfiguration]{
+			PrepareUpdate: priorityLevelParts.statusUpdate,
+			Reset:         []string{"spec"},
+		},
+		Columns: flowcontrol.LevelColumns(),
+		Row:     flowcontrol.LevelRow,
+	})
+}
