@@ -92,6 +92,7 @@ type Config struct {
 	ConcurrentServiceEndpointSyncs int
 	ConcurrentDaemonSetSyncs       int
 	ConcurrentStatefulSetSyncs     int
+	ConcurrentTTLSyncs             int
 	ConcurrentJobSyncs             int
 	ConcurrentSATokenSyncs         int
 }
@@ -130,6 +131,7 @@ func DefaultConfig() Config {
 		ConcurrentServiceEndpointSyncs: 5,
 		ConcurrentDaemonSetSyncs:       2,
 		ConcurrentStatefulSetSyncs:     5,
+		ConcurrentTTLSyncs:             5,
 		ConcurrentJobSyncs:             5,
 		ConcurrentSATokenSyncs:         5,
 	}

@@ -63,6 +63,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.ConcurrentGCSyncs, "concurrent-gc-syncs", c.ConcurrentGCSyncs, "objects looked at at once by the garbage collector")
 	fs.IntVar(&c.ConcurrentDaemonSetSyncs, "concurrent-daemonset-syncs", c.ConcurrentDaemonSetSyncs, "daemon sets reconciled at once")
 	fs.IntVar(&c.ConcurrentStatefulSetSyncs, "concurrent-statefulset-syncs", c.ConcurrentStatefulSetSyncs, "stateful sets reconciled at once")
+	fs.IntVar(&c.ConcurrentTTLSyncs, "concurrent-ttl-after-finished-syncs", c.ConcurrentTTLSyncs, "finished jobs deleted at once")
 	fs.IntVar(&c.ConcurrentJobSyncs, "concurrent-job-syncs", c.ConcurrentJobSyncs, "jobs reconciled at once")
 	fs.IntVar(&c.ConcurrentEndpointSyncs, "concurrent-endpoint-syncs", c.ConcurrentEndpointSyncs, "services whose endpoints are written at once")
 	fs.IntVar(&c.ConcurrentServiceEndpointSyncs, "concurrent-service-endpoint-syncs", c.ConcurrentServiceEndpointSyncs, "services whose endpoint slices are written at once")

@@ -19,6 +19,7 @@ import (
 	"quintet.dev/quintet/components/controllers/serviceaccount"
 	"quintet.dev/quintet/components/controllers/statefulset"
 	"quintet.dev/quintet/components/controllers/tainteviction"
+	"quintet.dev/quintet/components/controllers/ttlafterfinished"
 )
 
 // entry is one controller: its names are upstream's.
@@ -78,6 +79,9 @@ func list() []entry {
 			func(c *Config) int { return c.ConcurrentDaemonSetSyncs }, plain(daemonset.New), "apps/v1/daemonsets"},
 		{"statefulset-controller", "statefulset", "statefulset-controller", "statefulset-controller",
 			func(c *Config) int { return c.ConcurrentStatefulSetSyncs }, plain(statefulset.New), "apps/v1/statefulsets"},
+		{"ttl-after-finished-controller", "ttl-after-finished", "ttl-after-finished-controller", "ttl-after-finished-controller",
+			func(c *Config) int { return c.ConcurrentTTLSyncs }, plain(ttlafterfinished.New), "batch/v1/jobs"},
+		{"disruption-controller", "disruption", "disruption-controller", "controllermanager", one, makeDisruption, "policy/v1/poddisruptionbudgets"},
 		{"job-controller", "job", "job-controller", "job-controller",
 			func(c *Config) int { return c.ConcurrentJobSyncs }, plain(job.New), "batch/v1/jobs"},
 		{"node-ipam-controller", "nodeipam", "node-controller", "cidrAllocator", one, makeNodeIPAM, ""},

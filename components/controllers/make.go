@@ -6,13 +6,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/scale"
 	"k8s.io/client-go/tools/cache"
 
 	"quintet.dev/quintet/components/controllers/csr"
+	"quintet.dev/quintet/components/controllers/disruption"
 	"quintet.dev/quintet/components/controllers/garbagecollector"
 	"quintet.dev/quintet/components/controllers/namespace"
 	"quintet.dev/quintet/components/controllers/nodeipam"
@@ -122,6 +125,20 @@ func makeGarbageCollector(h *host, env runner.Env) (runner.Controller, error) {
 		Mapper:    restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources)),
 		Shared:    h.shared(),
 	})
+}
+
+func makeDisruption(h *host, env runner.Env) (runner.Controller, error) {
+	config := h.clients.config("disruption-controller")
+	resources, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources))
+	scales, err := scale.NewForConfig(config, mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(resources))
+	if err != nil {
+		return nil, err
+	}
+	return disruption.New(env, scales, mapper)
 }
 
 // shared are the informers of the resources that nearly every cluster's controllers watch anyway.
