@@ -111,10 +111,7 @@ func (b *Binder) assign(pod *corev1.Pod, binding *corev1.Binding) error {
 		}
 		pod.Annotations[k] = v
 	}
-	for k, v := range binding.Labels {
-		if _, set := pod.Labels[k]; set {
-			continue
-		}
+	for k, v := range binding.Labels { // where the node stands (KEP-4742); the pod's own word doesn't count
 		if pod.Labels == nil {
 			pod.Labels = map[string]string{}
 		}

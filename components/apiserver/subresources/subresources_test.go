@@ -84,7 +84,7 @@ func TestBind(t *testing.T) {
 				return
 			}
 			c := p.Status.Conditions[len(p.Status.Conditions)-1]
-			if p.Spec.NodeName != "n" || p.Annotations["x"] != "y" || p.Labels["zone"] != "own" || p.Labels["rack"] != "r" ||
+			if p.Spec.NodeName != "n" || p.Annotations["x"] != "y" || p.Labels["zone"] != "z" || p.Labels["rack"] != "r" ||
 				p.Status.NominatedNodeName != "" || c.Type != corev1.PodScheduled || c.Status != corev1.ConditionTrue || !c.LastTransitionTime.Time.Equal(now) {
 				t.Errorf("%+v", p)
 			}

@@ -1,0 +1,51 @@
+package autoscaling
+
+import (
+	"testing"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestV2SurvivesV1(t *testing.T) {
+	value, percent := resource.MustParse("100"), int32(70)
+	h := &autoscalingv2.HorizontalPodAutoscaler{
+		ObjectMeta: metav1.ObjectMeta{Name: "h", Annotations: map[string]string{"mine": "x"}},
+		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			MaxReplicas: 5,
+			Metrics: []autoscalingv2.MetricSpec{
+				{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{
+					Metric: autoscalingv2.MetricIdentifier{Name: "qps"},
+					Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &value}}},
+				cpuMetric(percent),
+			},
+			Behavior: &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{}},
+		},
+		Status: autoscalingv2.HorizontalPodAutoscalerStatus{
+			Conditions: []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: autoscalingv2.AbleToScale, Status: "True"}},
+		},
+	}
+	Default(h)
+	v1 := ToV1(h)
+	if p := v1.Spec.TargetCPUUtilizationPercentage; p == nil || *p != percent {
+		t.Errorf("%+v", v1.Spec)
+	}
+	for _, key := range []string{metricsAnnotation, behaviorAnnotation, conditionsAnnotation, "mine"} {
+		if v1.Annotations[key] == "" {
+			t.Errorf("annotation %s is missing", key)
+		}
+	}
+	if back := FromV1(v1); !apiequality.Semantic.DeepEqual(back, h) {
+		t.Errorf("got  %+v\nwant %+v", back, h)
+	}
+}
+
+func TestV1WithoutTarget(t *testing.T) {
+	h := FromV1(&autoscalingv1.HorizontalPodAutoscaler{})
+	if len(h.Spec.Metrics) != 1 || *h.Spec.Metrics[0].Resource.Target.AverageUtilization != defaultCPU {
+		t.Errorf("%+v", h.Spec.Metrics)
+	}
+}
