@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -47,6 +48,11 @@ type ServiceAllocator interface {
 
 // Table lists every built-in kind, by API group. It makes new rows at each call.
 func Table(deps Deps) []*Kind {
+	return slices.Concat(coreKinds(deps), workloadKinds(), accessKinds(deps), platformKinds())
+}
+
+// coreKinds are those of the API without a group name.
+func coreKinds(deps Deps) []*Kind {
 	return []*Kind{
 		// core
 		namespaces(),
@@ -65,15 +71,12 @@ func Table(deps Deps) []*Kind {
 		persistentVolumeClaims(),
 		resourceQuotas(),
 		limitRanges(),
+	}
+}
 
-		// admissionregistration.k8s.io
-		validatingWebhooks(),
-		mutatingWebhooks(),
-		validatingPolicies(),
-		validatingPolicyBindings(),
-		mutatingPolicies(),
-		mutatingPolicyBindings(),
-
+// workloadKinds run pods, and say how many and in which order.
+func workloadKinds() []*Kind {
+	return []*Kind{
 		// apps
 		deployments(),
 		replicaSets(),
@@ -88,6 +91,25 @@ func Table(deps Deps) []*Kind {
 		jobs(),
 		cronJobs(),
 
+		// policy
+		podDisruptionBudgets(),
+
+		// scheduling.k8s.io
+		priorityClasses(),
+	}
+}
+
+// accessKinds say who may do what, and what a request has to pass.
+func accessKinds(deps Deps) []*Kind {
+	return []*Kind{
+		// admissionregistration.k8s.io
+		validatingWebhooks(),
+		mutatingWebhooks(),
+		validatingPolicies(),
+		validatingPolicyBindings(),
+		mutatingPolicies(),
+		mutatingPolicyBindings(),
+
 		// authentication.k8s.io, authorization.k8s.io
 		tokenReviews(deps),
 		selfSubjectReviews(deps),
@@ -99,15 +121,26 @@ func Table(deps Deps) []*Kind {
 		// certificates.k8s.io
 		certificateSigningRequests(deps),
 
+		// flowcontrol.apiserver.k8s.io
+		flowSchemas(),
+		priorityLevels(),
+
+		// rbac.authorization.k8s.io
+		roles(),
+		roleBindings(),
+		clusterRoles(),
+		clusterRoleBindings(),
+	}
+}
+
+// platformKinds are what pods run on: nodes, network, storage.
+func platformKinds() []*Kind {
+	return []*Kind{
 		// coordination.k8s.io
 		leases(),
 
 		// discovery.k8s.io
 		endpointSlices(),
-
-		// flowcontrol.apiserver.k8s.io
-		flowSchemas(),
-		priorityLevels(),
 
 		// networking.k8s.io
 		ingresses(),
@@ -118,18 +151,6 @@ func Table(deps Deps) []*Kind {
 
 		// node.k8s.io
 		runtimeClasses(),
-
-		// policy
-		podDisruptionBudgets(),
-
-		// rbac.authorization.k8s.io
-		roles(),
-		roleBindings(),
-		clusterRoles(),
-		clusterRoleBindings(),
-
-		// scheduling.k8s.io
-		priorityClasses(),
 
 		// storage.k8s.io
 		storageClasses(),
