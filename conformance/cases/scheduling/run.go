@@ -164,6 +164,8 @@ func priority(ctx context.Context, t *suite.T) {
 		cpu("800m")(p)
 	}))
 	refused(ctx, t, "high")
+	// A pod that was just refused backs off for a second; by then all three wait alike.
+	suite.Never(ctx, t, "a pod is bound without a node", t.GetPod("high"), HaveField("Spec.NodeName", Not(BeEmpty())))
 	node := addNode(ctx, t, "late", nil)
 	t.Expect(bound(ctx, t, "high")).To(Equal(node))
 	for _, name := range []string{"low-1", "low-2"} {

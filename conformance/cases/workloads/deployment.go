@@ -71,7 +71,9 @@ func (c *census) see(event watch.Event) {
 	ready, alive := 0, 0
 	versions := map[string]bool{}
 	for _, p := range c.pods {
-		versions[p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]] = true
+		if p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed {
+			versions[p.Labels[appsv1.DefaultDeploymentUniqueLabelKey]] = true
+		}
 		if p.DeletionTimestamp == nil {
 			alive++
 			if isReady(p) {
