@@ -56,11 +56,13 @@ func (w *worker) act(ctx context.Context, pod *v1.Pod, observed *runtime.Pod, de
 			}
 			w.start(startCtx, pod, sandbox, action)
 			w.mu.Lock()
+			w.deeds++
 			delete(w.starting, action.Name)
 			w.mu.Unlock()
 			w.poke() // each container is reported as soon as it runs
 		}
 		w.mu.Lock()
+		w.deeds++
 		w.busy, w.abort = false, nil
 		clear(w.starting)
 		w.mu.Unlock()

@@ -3,6 +3,7 @@ package pods
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
@@ -88,6 +89,7 @@ func (w *worker) stopContainer(ctx context.Context, pod *v1.Pod, observed *runti
 // stopped ends the bookkeeping of a stop, unless a shorter one took its place.
 func (w *worker) stopped(id string, deadline time.Time) {
 	w.mu.Lock()
+	w.deeds++
 	if w.stopping[id].Equal(deadline) {
 		delete(w.stopping, id)
 	}
@@ -140,6 +142,7 @@ func (w *worker) remove(ctx context.Context, action plan.Action) {
 			w.logger.Error(err, "Container can't be removed", "containerID", action.ID)
 		}
 		w.mu.Lock()
+		w.deeds++
 		delete(w.stopping, action.ID)
 		w.mu.Unlock()
 	})
@@ -161,9 +164,7 @@ func (w *worker) readMessages(observed *runtime.Pod) {
 		}
 		message := ""
 		if run.MessageFile != "" {
-			if data, err := os.ReadFile(run.MessageFile); err == nil {
-				message = string(data[:min(len(data), maxMessage)])
-			}
+			message = head(run.MessageFile, maxMessage)
 		}
 		c := containerOf(w.pod, run.Name)
 		if message == "" && run.ExitCode != 0 && c != nil && c.TerminationMessagePolicy == v1.TerminationMessageFallbackToLogsOnError {
@@ -171,6 +172,20 @@ func (w *worker) readMessages(observed *runtime.Pod) {
 		}
 		w.messages[run.ID] = message
 	}
+}
+
+// head reads the first bytes of a file, however much a container wrote into it; nothing if it can't be read.
+func head(path string, limit int64) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, limit))
+	if err != nil {
+		return ""
+	}
+	return string(data)
 }
 
 func (w *worker) logTail(id string) string {

@@ -48,7 +48,9 @@ type worker struct {
 	messages  map[string]string
 	refreshed time.Time
 	unmounted bool // the last attempt to make volumes failed
-	ops       sync.WaitGroup
+	// deeds counts what operations finished: what was observed before one finished is not true any more.
+	deeds int
+	ops   sync.WaitGroup
 }
 
 // rejection is why a pod ends by the node's decision.
@@ -164,7 +166,7 @@ func (w *worker) run(ctx context.Context) {
 
 // look is one turn: observe, plan, act, report. It returns when to look again, and whether the pod is over.
 func (w *worker) look(ctx context.Context) (time.Duration, bool) {
-	observed, err := w.m.Engine.Pod(ctx, w.uid)
+	observed, err := w.observe(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			w.logger.Error(err, "Pod can't be observed, will be retried")
@@ -172,7 +174,6 @@ func (w *worker) look(ctx context.Context) (time.Duration, bool) {
 		return time.Second, false
 	}
 	now := w.m.Clock.Now()
-	w.mu.Lock()
 	w.admit(&observed)
 	w.decideEnd(now)
 	pod := w.withAddresses(&observed)
@@ -198,6 +199,25 @@ func (w *worker) look(ctx context.Context) (time.Duration, bool) {
 		w.freshen(ctx, pod, now)
 	}
 	return w.next(&decision, now), false
+}
+
+// observe asks the engine, and returns with the lock held unless there is an error. It asks again when an operation
+// finished meanwhile: planned from before it, a container would be started or stopped twice.
+func (w *worker) observe(ctx context.Context) (runtime.Pod, error) {
+	for {
+		w.mu.Lock()
+		before := w.deeds
+		w.mu.Unlock()
+		observed, err := w.m.Engine.Pod(ctx, w.uid)
+		if err != nil {
+			return observed, err
+		}
+		w.mu.Lock()
+		if w.deeds == before {
+			return observed, nil
+		}
+		w.mu.Unlock()
+	}
 }
 
 // next is how long the worker may sleep.
@@ -297,7 +317,7 @@ func (w *worker) report(pod *v1.Pod, observed *runtime.Pod, state *probes.State,
 	in := &status.Input{
 		Pod: pod, Observed: observed, Now: now, Runtime: w.m.RuntimeName, Previous: w.previous(), Waiting: waiting,
 		Starting: w.starting, Started: state.Started, Ready: state.Ready, Messages: w.messages, HostIPs: w.m.HostIPs,
-		Done: decision.Done,
+		Done: decision.Done, Unmounted: w.waitsForVolumes(observed),
 	}
 	if w.rejected != nil {
 		in.Reason, in.Message, in.Rejected = w.rejected.reason, w.rejected.message, w.rejected.never
@@ -307,6 +327,12 @@ func (w *worker) report(pod *v1.Pod, observed *runtime.Pod, state *probes.State,
 	if !w.gone {
 		w.m.Status.Set(w.pod, &computed)
 	}
+}
+
+// waitsForVolumes tells that no container was started yet because volumes are not there; it is called with the lock
+// held. Volumes of a pod that runs may fail to be refreshed, which takes nothing from it.
+func (w *worker) waitsForVolumes(observed *runtime.Pod) bool {
+	return w.m.Volumes != nil && len(observed.Containers) == 0 && (w.volumes == nil || w.unmounted)
 }
 
 // previous is the status that the new one continues: the API server's, with what it does not have yet.

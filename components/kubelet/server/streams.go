@@ -68,8 +68,15 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 }
 
 func hasTTY(pod *v1.Pod, name string) bool {
-	for _, c := range pod.Spec.Containers {
-		if c.Name == name {
+	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return list[i].TTY
+			}
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		if c := &pod.Spec.EphemeralContainers[i]; c.Name == name {
 			return c.TTY
 		}
 	}

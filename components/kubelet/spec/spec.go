@@ -177,7 +177,7 @@ func expandAll(words []string, lookup func(string) (string, bool)) []string {
 func (b *Builder) mounts(r *Request, lookup func(string) (string, bool), s *runtime.ContainerSpec) error {
 	taken := map[string]bool{}
 	for i := range r.Container.VolumeMounts {
-		m, err := volumeMount(r, &r.Container.VolumeMounts[i], lookup)
+		m, err := b.volumeMount(r, i, lookup)
 		if err != nil {
 			return err
 		}
@@ -228,7 +228,9 @@ func (b *Builder) messageFile(dir string, r *Request, s *runtime.ContainerSpec) 
 	return nil
 }
 
-func volumeMount(r *Request, m *v1.VolumeMount, lookup func(string) (string, bool)) (runtime.Mount, error) {
+// volumeMount describes the container's mount of index i.
+func (b *Builder) volumeMount(r *Request, i int, lookup func(string) (string, bool)) (runtime.Mount, error) {
+	m := &r.Container.VolumeMounts[i]
 	source, ok := r.Volumes[m.Name]
 	if !ok {
 		return runtime.Mount{}, fmt.Errorf("volume mount %q: the pod has no volume of that name", m.Name)
@@ -249,7 +251,8 @@ func volumeMount(r *Request, m *v1.VolumeMount, lookup func(string) (string, boo
 	}
 	if sub != "" {
 		var err error
-		if source, err = volumes.SubPath(source, sub); err != nil {
+		target := filepath.Join(b.Root, "pods", string(r.Pod.UID), "volume-subpaths", m.Name, r.Container.Name, fmt.Sprint(i))
+		if source, err = volumes.SubPath(source, sub, target); err != nil {
 			return runtime.Mount{}, err
 		}
 	}

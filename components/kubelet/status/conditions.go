@@ -50,7 +50,7 @@ func find(conditions []v1.PodCondition, kind v1.PodConditionType) *v1.PodConditi
 func sandboxCondition(in *Input, s *v1.PodStatus) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.PodReadyToStartContainers, Status: v1.ConditionFalse}
 	sandbox := in.Observed.Sandbox()
-	if sandbox != nil && sandbox.State == runtime.Running && !final(s.Phase) {
+	if sandbox != nil && sandbox.State == runtime.Running && !in.Unmounted && !final(s.Phase) {
 		c.Status = v1.ConditionTrue
 	}
 	return c

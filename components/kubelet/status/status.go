@@ -31,6 +31,8 @@ type Input struct {
 	// Messages are termination messages, by ID of container.
 	Messages map[string]string
 	HostIPs  []string
+	// Unmounted tells that the pod's volumes are not there yet: no container can start, whatever the sandbox.
+	Unmounted bool
 
 	// Reason and Message explain a pod that was stopped by the node (evicted, rejected, ran too long).
 	Reason, Message string

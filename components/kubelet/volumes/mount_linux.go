@@ -39,7 +39,11 @@ func unmountBelow(dir string) error {
 			return fmt.Errorf("unmount %s: %w", point, err)
 		}
 	}
-	return nil
+	left, err := mountPoints(resolved)
+	if err == nil && len(left) > 0 { // what is removed below it would be removed for its owner
+		err = fmt.Errorf("unmount %s: it is still mounted", left[0])
+	}
+	return err
 }
 
 func mountPoints(below string) ([]string, error) {

@@ -7,11 +7,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
-// SubPath resolves a subPath inside a volume and makes it, as a directory, if it is missing. Links that lead out
-// of the volume are refused.
-func SubPath(volume, sub string) (string, error) {
+// SubPath resolves a subPath inside a volume and makes it, as a directory with the volume's mode, if it is missing.
+// Links that lead out of the volume are refused. What was found is bound to target, below the pod's directory, so that
+// a container that swaps a directory for a link afterwards gains nothing; target is returned. Where this process may
+// not mount, the resolved path is.
+func SubPath(volume, sub, target string) (string, error) {
 	if !filepath.IsLocal(sub) {
 		return "", fmt.Errorf("subPath %q must be relative and stay inside its volume", sub)
 	}
@@ -25,7 +29,7 @@ func SubPath(volume, sub string) (string, error) {
 	}
 	defer inside.Close()
 	if _, err := inside.Stat(sub); errors.Is(err, fs.ErrNotExist) {
-		if err := inside.MkdirAll(sub, 0o750); err != nil {
+		if err := makeBelow(inside, sub); err != nil {
 			return "", fmt.Errorf("make subPath %q: %w", sub, err)
 		}
 	} else if err != nil {
@@ -38,5 +42,82 @@ func SubPath(volume, sub string) (string, error) {
 	if resolved != root && !strings.HasPrefix(resolved, root+"/") {
 		return "", fmt.Errorf("subPath %q leads out of its volume", sub)
 	}
-	return resolved, nil
+	err = bind(root, sub, target)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
+		return resolved, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("bind subPath %q: %w", sub, err)
+	}
+	return target, nil
+}
+
+// makeBelow makes the missing directories of sub. They get the volume's mode and group, whatever the umask: who may
+// write to the volume may write to them.
+func makeBelow(inside *os.Root, sub string) error {
+	volume, err := inside.Stat(".")
+	if err != nil {
+		return err
+	}
+	path := ""
+	for _, part := range strings.Split(filepath.Clean(sub), "/") {
+		path = filepath.Join(path, part)
+		err := inside.Mkdir(path, 0o700)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := inside.Chmod(path, volume.Mode().Perm()|volume.Mode()&fs.ModeSetgid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bind mounts what sub is in root, at this moment and without leaving root, on target.
+func bind(root, sub, target string) error {
+	directory, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(directory)
+	found, err := unix.Openat2(directory, sub, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if err != nil {
+		return err
+	}
+	defer unix.Close(found)
+	var stat unix.Stat_t
+	if err := unix.Fstat(found, &stat); err != nil {
+		return err
+	}
+	if err := makeTarget(target, stat.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
+		return err
+	}
+	return unix.Mount(fmt.Sprintf("/proc/self/fd/%d", found), target, "", unix.MS_BIND|unix.MS_REC, "")
+}
+
+// makeTarget makes an empty directory or file to mount on, instead of what an earlier run of the container left.
+func makeTarget(target string, directory bool) error {
+	if err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH); err != nil &&
+		err != unix.EINVAL && err != unix.ENOENT && err != unix.EPERM {
+		return err
+	}
+	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
+		return err
+	}
+	if directory {
+		return os.Mkdir(target, 0o750)
+	}
+	file, err := os.OpenFile(target, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }

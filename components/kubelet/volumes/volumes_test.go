@@ -297,9 +297,52 @@ func TestSubPath(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "real"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for sub, ok := range map[string]bool{"new/dir": true, "in": true, "out": false, "out/x": false, "../x": false, "/etc": false} {
-		if path, err := SubPath(dir, sub); (err == nil) != ok {
-			t.Errorf("%s: %q, %v", sub, path, err)
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	pod := filepath.Join(t.TempDir(), "pod")
+	t.Cleanup(func() {
+		if err := unmountBelow(pod); err != nil {
+			t.Error(err)
+		}
+	})
+	for sub, ok := range map[string]bool{"new/dir": true, "in": true, "file": true, "out": false, "out/x": false, "../x": false, "/etc": false} {
+		for range 2 { // a container that is restarted gets it again
+			path, err := SubPath(dir, sub, filepath.Join(pod, "volume-subpaths", "v", "c", strings.ReplaceAll(sub, "/", "-")))
+			if (err == nil) != ok {
+				t.Fatalf("%s: %q, %v", sub, path, err)
+			}
+			if !ok {
+				continue
+			}
+			found, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want, err := os.Stat(filepath.Join(dir, sub)); err != nil || !os.SameFile(found, want) {
+				t.Errorf("%s: %q is something else (%v)", sub, path, err)
+			}
+		}
+	}
+}
+
+func TestSubPathHasTheModeOfItsVolume(t *testing.T) {
+	dir, pod := t.TempDir(), filepath.Join(t.TempDir(), "pod")
+	if err := os.Chmod(dir, 0o777|os.ModeSetgid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := SubPath(dir, "a/b", filepath.Join(pod, "target")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unmountBelow(pod); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, sub := range []string{"a", "a/b"} {
+		info, err := os.Stat(filepath.Join(dir, sub))
+		if err != nil || info.Mode() != os.ModeDir|os.ModeSetgid|0o777 {
+			t.Errorf("%s: mode %v, %v", sub, info.Mode(), err)
 		}
 	}
 }
