@@ -39,7 +39,6 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 
 	fs.StringVar(&c.RootCAFile, "root-ca-file", c.RootCAFile, "certificate authority to publish in every namespace; the one of the kubeconfig if empty")
 	fs.StringVar(&c.ServiceAccountPrivateKeyFile, "service-account-private-key-file", c.ServiceAccountPrivateKeyFile, "key that signs the service account tokens kept in Secrets; without it those stay empty")
-	fs.IntVar(&c.ConcurrentSATokenSyncs, "concurrent-serviceaccount-token-syncs", c.ConcurrentSATokenSyncs, "token Secrets filled at once")
 
 	fs.StringVar(&c.ClusterSigningCertFile, "cluster-signing-cert-file", c.ClusterSigningCertFile, "certificate of the authority that signs requests")
 	fs.StringVar(&c.ClusterSigningKeyFile, "cluster-signing-key-file", c.ClusterSigningKeyFile, "key of the authority that signs requests")
@@ -59,7 +58,12 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 
 	fs.BoolVar(&c.EnableGarbageCollector, "enable-garbage-collector", c.EnableGarbageCollector, "collect objects whose owners are gone; must be as with the API server")
 	fs.IntVar(&c.MaxEndpointsPerSlice, "max-endpoints-per-slice", c.MaxEndpointsPerSlice, "endpoints in one slice")
+	c.addConcurrencyFlags(fs)
+}
 
+// addConcurrencyFlags adds how many objects of a kind are reconciled at once.
+func (c *Config) addConcurrencyFlags(fs *pflag.FlagSet) {
+	fs.IntVar(&c.ConcurrentSATokenSyncs, "concurrent-serviceaccount-token-syncs", c.ConcurrentSATokenSyncs, "token Secrets filled at once")
 	fs.IntVar(&c.ConcurrentGCSyncs, "concurrent-gc-syncs", c.ConcurrentGCSyncs, "objects looked at at once by the garbage collector")
 	fs.IntVar(&c.ConcurrentDaemonSetSyncs, "concurrent-daemonset-syncs", c.ConcurrentDaemonSetSyncs, "daemon sets reconciled at once")
 	fs.IntVar(&c.ConcurrentStatefulSetSyncs, "concurrent-statefulset-syncs", c.ConcurrentStatefulSetSyncs, "stateful sets reconciled at once")

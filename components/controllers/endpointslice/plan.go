@@ -120,30 +120,8 @@ func byName(a, b *discovery.EndpointSlice) int { return cmp.Compare(a.Name, b.Na
 
 // fill spreads endpoints over existing slices so that as few of those as possible change.
 func (o observed) fill(f family, wanted []discovery.Endpoint, ports []discovery.EndpointPort, current []*discovery.EndpointSlice) (create, update, unchanged, empty []*discovery.EndpointSlice) {
-	missing := map[string]discovery.Endpoint{}
-	for _, endpoint := range wanted {
-		missing[identity(endpoint)] = endpoint
-	}
 	slices.SortFunc(current, byName)
-	content := make([][]discovery.Endpoint, len(current))
-	changed := make([]bool, len(current))
-	for i, slice := range current {
-		for _, endpoint := range slice.Endpoints {
-			id := identity(endpoint)
-			next, still := missing[id]
-			if !still {
-				changed[i] = true
-				continue
-			}
-			delete(missing, id)
-			content[i] = append(content[i], next)
-			changed[i] = changed[i] || !equality.Semantic.DeepEqual(endpoint, next)
-		}
-	}
-	var fresh []discovery.Endpoint
-	for _, id := range slices.Sorted(maps.Keys(missing)) {
-		fresh = append(fresh, missing[id])
-	}
+	content, changed, fresh := keep(wanted, current)
 	take := func(i int) {
 		room := min(max(o.limit-len(content[i]), 0), len(fresh))
 		content[i] = append(content[i], fresh[:room]...)
@@ -181,6 +159,34 @@ func (o observed) fill(f family, wanted []discovery.Endpoint, ports []discovery.
 		create = append(create, slice)
 	}
 	return create, update, unchanged, empty
+}
+
+// keep finds what each slice keeps of its endpoints, in their new state, whether that changes it, and which endpoints
+// are in none.
+func keep(wanted []discovery.Endpoint, current []*discovery.EndpointSlice) (content [][]discovery.Endpoint, changed []bool, fresh []discovery.Endpoint) {
+	missing := map[string]discovery.Endpoint{}
+	for _, endpoint := range wanted {
+		missing[identity(endpoint)] = endpoint
+	}
+	content = make([][]discovery.Endpoint, len(current))
+	changed = make([]bool, len(current))
+	for i, slice := range current {
+		for _, endpoint := range slice.Endpoints {
+			id := identity(endpoint)
+			next, still := missing[id]
+			if !still {
+				changed[i] = true
+				continue
+			}
+			delete(missing, id)
+			content[i] = append(content[i], next)
+			changed[i] = changed[i] || !equality.Semantic.DeepEqual(endpoint, next)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(missing)) {
+		fresh = append(fresh, missing[id])
+	}
+	return content, changed, fresh
 }
 
 // fullest returns the slice with the most endpoints, of those with at most limit and at least one; -1 if there is none.
