@@ -60,6 +60,7 @@ type Node struct {
 
 	mu           sync.Mutex
 	current      *v1.Node
+	deleted      bool // from the API: it is not registered again, but its pods may yet end
 	reported     time.Time
 	networkErr   error
 	networkReady chan struct{}
@@ -80,7 +81,7 @@ func New(config Config) *Node {
 // NetworkReady is closed once the pod network stands.
 func (n *Node) NetworkReady() <-chan struct{} { return n.networkReady }
 
-// Current is the node as the API server has it; nil before it was registered.
+// Current is the node as the API server has it, or had it last; nil before it was registered.
 func (n *Node) Current() *v1.Node {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -210,10 +211,41 @@ func (n *Node) labels() map[string]string {
 // take notes the node as the API server has it, and sets the pod network up when it has a range.
 func (n *Node) take(ctx context.Context, node *v1.Node) {
 	n.mu.Lock()
-	n.current = node
+	again := n.deleted
+	n.current, n.deleted = node, false
 	n.mu.Unlock()
+	if again {
+		n.tell()
+	}
 	if node.Spec.PodCIDR != "" {
 		n.setPodCIDR(ctx, node.Spec.PodCIDR)
+	}
+}
+
+// gone notes that the node was deleted. As upstream's, this kubelet does not register again before it is restarted;
+// should somebody make the node anew, it is reported on again. Pods that run go on: the API decides on them.
+func (n *Node) gone(ctx context.Context) {
+	n.mu.Lock()
+	n.deleted = true
+	n.mu.Unlock()
+	klog.FromContext(ctx).Info("The node was deleted: nothing is reported until it exists again; restart the kubelet to register it", "node", n.Name)
+}
+
+// registered is the node, if the API has it.
+func (n *Node) registered() *v1.Node {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.deleted {
+		return nil
+	}
+	return n.current
+}
+
+// tell makes the loop report now.
+func (n *Node) tell() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
 	}
 }
 
@@ -237,10 +269,7 @@ func (n *Node) setPodCIDR(ctx context.Context, cidr string) {
 		close(n.networkReady)
 	}
 	n.cidr = cidr
-	select {
-	case n.wake <- struct{}{}: // the node is ready now: tell
-	default:
-	}
+	n.tell() // it is ready now
 }
 
 func (n *Node) lease() lease.Controller {
@@ -254,9 +283,9 @@ func (n *Node) ownLease(l *coordinationv1.Lease) error {
 	if len(l.OwnerReferences) > 0 {
 		return nil
 	}
-	node := n.Current()
+	node := n.registered()
 	if node == nil {
-		return fmt.Errorf("node %s is not registered yet", n.Name)
+		return fmt.Errorf("node %s is not registered", n.Name)
 	}
 	l.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 	return nil
@@ -280,6 +309,7 @@ func (n *Node) watch(ctx context.Context) {
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(object any) { n.take(ctx, object.(*v1.Node)) },
 			UpdateFunc: func(_, object any) { n.take(ctx, object.(*v1.Node)) },
+			DeleteFunc: func(any) { n.gone(ctx) },
 		},
 	})
 	controller.RunWithContext(ctx)
@@ -306,7 +336,7 @@ func (n *Node) loop(ctx context.Context) {
 }
 
 func (n *Node) report(ctx context.Context) error {
-	current := n.Current()
+	current := n.registered()
 	if current == nil {
 		return nil
 	}

@@ -2,11 +2,15 @@ package pods
 
 import (
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
+	corev1helper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
 
+	"quintet.dev/quintet/components/kubelet/plan"
 	"quintet.dev/quintet/components/kubelet/runtime"
 )
 
@@ -41,6 +45,9 @@ func (w *worker) admit(observed *runtime.Pod) {
 
 // refuse tells why a pod can't run on a node beside others, nil if it can.
 func refuse(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *rejection {
+	if os := pod.Spec.OS; os != nil && os.Name != v1.Linux {
+		return &rejection{reason: "PodOSNotSupported", message: "Failed to admit pod as the OS field doesn't match node OS", never: true}
+	}
 	match, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
 	if err != nil || !match {
 		return &rejection{reason: "NodeAffinity", message: "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector", never: true}
@@ -53,6 +60,10 @@ func refuse(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *rejection {
 				}
 			}
 		}
+	}
+	evicts := func(t *v1.Taint) bool { return t.Effect == v1.TaintEffectNoExecute }
+	if _, untolerated := corev1helper.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, evicts, true); untolerated {
+		return &rejection{reason: "TaintToleration", message: "Pod was rejected: Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate", never: true}
 	}
 	return refuseResources(pod, node, others)
 }
@@ -74,7 +85,11 @@ func refuseResources(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *rejection {
 		if wanted.IsZero() {
 			continue
 		}
-		have, taken := node.Status.Allocatable[name], used[name]
+		have, known := node.Status.Allocatable[name]
+		if !known && extended(name) {
+			continue // it is the cluster's, not the node's: an extender of the scheduler counts it
+		}
+		taken := used[name]
 		total := taken.DeepCopy()
 		total.Add(wanted)
 		if total.Cmp(have) <= 0 {
@@ -88,6 +103,11 @@ func refuseResources(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *rejection {
 	return nil
 }
 
+// extended tells resources that are not Kubernetes' own.
+func extended(name v1.ResourceName) bool {
+	return strings.Contains(string(name), "/") && !strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix)
+}
+
 func outOf(name v1.ResourceName, requested, used, capacity int64) *rejection {
 	return &rejection{
 		reason: "OutOf" + string(name),
@@ -99,7 +119,10 @@ func outOf(name v1.ResourceName, requested, used, capacity int64) *rejection {
 
 func hostPorts(pod *v1.Pod) []v1.ContainerPort {
 	var ports []v1.ContainerPort
-	for _, c := range pod.Spec.Containers {
+	for _, c := range plan.Containers(pod) {
+		if plan.IsInit(pod, c.Name) && !plan.IsSidecar(c) {
+			continue // it has ended when others start
+		}
 		for _, p := range c.Ports {
 			if p.HostPort > 0 {
 				ports = append(ports, p)
