@@ -94,7 +94,27 @@ func (m *Manager) elect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !awaitServer(ctx, client) {
+		return nil
+	}
 	return leader.Run(ctx, m.config.LeaderElection, client, "", lead)
+}
+
+// awaitServer waits until the API server says that it is ready, and tells false if ctx ended before: elections and
+// informers that fail once pause for seconds.
+func awaitServer(ctx context.Context, client kubernetes.Interface) bool {
+	const pause = 20 * time.Millisecond
+	for {
+		err := client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+		if err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err) {
+			return true // one that answers so is up
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(pause):
+		}
+	}
 }
 
 // host is what all controllers of one run share.
