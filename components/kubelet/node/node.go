@@ -226,8 +226,12 @@ func (n *Node) take(ctx context.Context, node *v1.Node) {
 // should somebody make the node anew, it is reported on again. Pods that run go on: the API decides on them.
 func (n *Node) gone(ctx context.Context) {
 	n.mu.Lock()
+	known := n.deleted
 	n.deleted = true
 	n.mu.Unlock()
+	if known {
+		return
+	}
 	klog.FromContext(ctx).Info("The node was deleted: nothing is reported until it exists again; restart the kubelet to register it", "node", n.Name)
 }
 
@@ -352,6 +356,10 @@ func (n *Node) report(ctx context.Context) error {
 	before := current.DeepCopy()
 	before.Spec, updated.Spec = v1.NodeSpec{}, v1.NodeSpec{}
 	written, err := n.patch(ctx, before, updated, "status")
+	if apierrors.IsNotFound(err) {
+		n.gone(ctx)
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -91,7 +91,10 @@ func (n *Node) setCondition(s *v1.NodeStatus, c v1.NodeCondition) {
 // resources sets capacity and allocatable; extended resources that others advertise stay.
 func (n *Node) resources(info kruntime.Info, s *v1.NodeStatus) {
 	if s.Capacity == nil {
-		s.Capacity, s.Allocatable = v1.ResourceList{}, v1.ResourceList{}
+		s.Capacity = v1.ResourceList{}
+	}
+	if s.Allocatable == nil {
+		s.Allocatable = v1.ResourceList{}
 	}
 	own := v1.ResourceList{
 		v1.ResourceCPU:    *resource.NewQuantity(int64(info.CPUs), resource.DecimalSI),

@@ -1,0 +1,145 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/kubelet/runtime/hollow"
+)
+
+// patience bounds how long a test waits for what must happen.
+const patience = 30 * time.Second
+
+func start(t *testing.T, client *fake.Clientset, change func(*Config)) *Node {
+	t.Helper()
+	config := Config{
+		Client: client, Clock: clock.RealClock{}, Engine: hollow.New(hollow.Options{Clock: clock.RealClock{}, CPUs: 4, MemoryBytes: 8 << 30}),
+		Recorder: &record.FakeRecorder{}, Name: "n1", Register: true, PodCIDR: "10.1.0.0/24", MaxPods: 110, MaxImages: 50,
+		UpdateFrequency: 20 * time.Millisecond, ReportFrequency: time.Hour, LeaseSeconds: 1,
+	}
+	if change != nil {
+		change(&config)
+	}
+	n := New(config)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- n.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run returned %v", err)
+		}
+	})
+	return n
+}
+
+func await(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", patience, what)
+		}
+	}
+}
+
+func get(t *testing.T, client *fake.Clientset) *v1.Node {
+	t.Helper()
+	node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+	if err != nil {
+		return nil
+	}
+	return node
+}
+
+func ready(node *v1.Node) bool {
+	return node != nil && slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
+		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
+	})
+}
+
+func TestNodeIsRegistered(t *testing.T) {
+	client := fake.NewClientset()
+	start(t, client, func(c *Config) {
+		c.Labels, c.Taints, c.Unschedulable = map[string]string{"disk": "ssd"}, []v1.Taint{{Key: "k", Effect: v1.TaintEffectNoSchedule}}, true
+		c.Reserved = v1.ResourceList{v1.ResourceCPU: resource.MustParse("500m")}
+	})
+	await(t, "ready", func() bool { return ready(get(t, client)) })
+	node := get(t, client)
+	if node.Labels["disk"] != "ssd" || node.Labels[v1.LabelHostname] != "n1" || len(node.Spec.Taints) != 1 || !node.Spec.Unschedulable {
+		t.Errorf("registered as %+v", node)
+	}
+	capacity, allocatable := node.Status.Capacity[v1.ResourceCPU], node.Status.Allocatable[v1.ResourceCPU]
+	if capacity.MilliValue() != 4000 || allocatable.MilliValue() != 3500 {
+		t.Errorf("capacity %v, allocatable %v", &capacity, &allocatable)
+	}
+	await(t, "a lease that goes with the node", func() bool {
+		lease, err := client.CoordinationV1().Leases(v1.NamespaceNodeLease).Get(t.Context(), "n1", metav1.GetOptions{})
+		return err == nil && len(lease.OwnerReferences) == 1 && lease.OwnerReferences[0].Name == "n1"
+	})
+}
+
+func TestWhatOthersWroteStays(t *testing.T) {
+	client := fake.NewClientset(&v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"mine": "yes"}},
+		Status: v1.NodeStatus{
+			Capacity:   v1.ResourceList{"example.com/gpu": resource.MustParse("2")},
+			Conditions: []v1.NodeCondition{{Type: "Custom", Status: v1.ConditionTrue}},
+		},
+	})
+	start(t, client, nil)
+	await(t, "ready", func() bool { return ready(get(t, client)) })
+	node := get(t, client)
+	gpus := node.Status.Allocatable["example.com/gpu"]
+	custom := slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == "Custom" })
+	if node.Labels["mine"] != "yes" || gpus.Value() != 2 || !custom {
+		t.Errorf("became %+v", node)
+	}
+}
+
+func TestDeletedNodeIsNotMadeAnew(t *testing.T) {
+	client := fake.NewClientset()
+	n := start(t, client, func(c *Config) { c.ReportFrequency = 0 })
+	await(t, "ready", func() bool { return ready(get(t, client)) })
+	nodes := client.CoreV1().Nodes()
+	if err := nodes.Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the deletion is known", func() bool { return n.registered() == nil })
+	if n.Current() == nil || n.Allocatable() == nil {
+		t.Error("pods that run need to know of the node they had")
+	}
+	if err := n.ownLease(&coordinationv1.Lease{}); err == nil {
+		t.Error("a lease is made for a node that is gone")
+	}
+	if _, err := nodes.Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the node that somebody made is reported on", func() bool { return ready(get(t, client)) })
+}
+
+func TestNodeWithoutNetworkIsNotReady(t *testing.T) {
+	client := fake.NewClientset()
+	n := start(t, client, func(c *Config) { c.PodCIDR = "" })
+	await(t, "not ready", func() bool { node := get(t, client); return node != nil && len(node.Status.Conditions) > 0 })
+	if ready(get(t, client)) {
+		t.Error("ready without a pod CIDR")
+	}
+	node := get(t, client).DeepCopy()
+	node.Spec.PodCIDR = "10.2.0.0/24"
+	if _, err := client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	<-n.NetworkReady()
+	await(t, "ready", func() bool { return ready(get(t, client)) })
+}
