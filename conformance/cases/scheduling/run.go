@@ -148,25 +148,36 @@ func gates(ctx context.Context, t *suite.T) {
 	t.Expect(bound(ctx, t, "gated")).To(Equal(node))
 }
 
-func priority(ctx context.Context, t *suite.T) {
-	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: t.Namespace}, Value: 1000}
+// createClass makes a priority class and returns its name.
+func createClass(ctx context.Context, t *suite.T, value int32) string {
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", t.Namespace, value)}, Value: value}
 	_, err := t.Client.SchedulingV1().PriorityClasses().Create(ctx, class, metav1.CreateOptions{})
 	t.Must(err, "create the priority class")
 	t.Cleanup(func(ctx context.Context) {
 		_ = t.Client.SchedulingV1().PriorityClasses().Delete(ctx, class.Name, metav1.DeleteOptions{})
 	})
+	return class.Name
+}
+
+func priority(ctx context.Context, t *suite.T) {
+	node := addNode(ctx, t, "only", nil)
+	of := func(class string) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.Spec.PriorityClassName = class
+			cpu("800m")(p)
+		}
+	}
+	// What holds the node may not be preempted by anybody who waits for it.
+	place(ctx, t, pod(t, "holder", of(createClass(ctx, t, 2000))))
 	for _, name := range []string{"low-1", "low-2"} {
 		t.CreatePod(ctx, pod(t, name, cpu("800m")))
 		refused(ctx, t, name)
 	}
-	t.CreatePod(ctx, pod(t, "high", func(p *corev1.Pod) {
-		p.Spec.PriorityClassName = class.Name
-		cpu("800m")(p)
-	}))
+	t.CreatePod(ctx, pod(t, "high", of(createClass(ctx, t, 1000))))
 	refused(ctx, t, "high")
-	// A pod that was just refused backs off for a second; by then all three wait alike.
-	suite.Never(ctx, t, "a pod is bound without a node", t.GetPod("high"), HaveField("Spec.NodeName", Not(BeEmpty())))
-	node := addNode(ctx, t, "late", nil)
+	// A pod that was just refused backs off for a second; after that all three wait alike.
+	suite.Never(ctx, t, "a pod is bound to the full node", t.GetPod("high"), HaveField("Spec.NodeName", Not(BeEmpty())))
+	remove(ctx, t, "holder")
 	t.Expect(bound(ctx, t, "high")).To(Equal(node))
 	for _, name := range []string{"low-1", "low-2"} {
 		suite.Never(ctx, t, name+" is bound too", t.GetPod(name), HaveField("Spec.NodeName", Not(BeEmpty())))
