@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"quintet.dev/quintet/cluster/owner"
+)
+
+// safeBuffer is written to by a command while the test reads it.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// run runs a command line on a state directory.
+func run(ctx context.Context, dir string, args ...string) (code int, out, err *safeBuffer) {
+	out, err = &safeBuffer{}, &safeBuffer{}
+	a := &app{out: out, err: err, in: strings.NewReader(""), state: state{dir}}
+	return a.execute(ctx, args), out, err
+}
+
+func TestInProcessClusterFromUpToDown(t *testing.T) {
+	dir := t.TempDir()
+	ctx, interrupt := context.WithCancel(t.Context())
+	ended := make(chan int, 1)
+	log := &safeBuffer{}
+	go func() {
+		a := &app{out: log, err: log, in: strings.NewReader(""), state: state{dir}}
+		ended <- a.execute(ctx, []string{"up", "--in-process", "--name", "t", "--nodes", "2"})
+	}()
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(log.String(), "is this process"); {
+		if time.Now().After(deadline) || len(ended) > 0 {
+			t.Fatalf("did not come up:\n%s", log)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if code, _, err := run(t.Context(), dir, "up", "--in-process", "--name", "t"); code != 1 || !strings.Contains(err.String(), "another process") {
+		t.Errorf("a second of that name: %d, %s", code, err)
+	}
+	if code, out, err := run(t.Context(), dir, "--name", "t", "kubectl", "get", "nodes", "-o", "name"); code != 0 || out.String() != "node/node-1\nnode/node-2\n" {
+		t.Errorf("kubectl: %d, %s, %s", code, out, err)
+	}
+	code, out, _ := run(t.Context(), dir, "status", "--name", "t", "--output", "json")
+	var statuses []clusterStatus
+	if err := json.Unmarshal([]byte(out.String()), &statuses); code != 0 || err != nil || len(statuses) != 1 || !statuses[0].InProcess {
+		t.Errorf("status: %d, %s, %v", code, out, err)
+	}
+	if code, _, err := run(t.Context(), dir, "logs", "--name", "t", "node-1"); code != 1 || !strings.Contains(err.String(), "containers") {
+		t.Errorf("logs: %d, %s", code, err)
+	}
+	interrupt()
+	if code := <-ended; code != 0 {
+		t.Errorf("exit code %d\n%s", code, log)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestStateForgetsDeadProcesses(t *testing.T) {
+	s := state{t.TempDir()}
+	self, err := owner.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := self[:strings.LastIndex(self, "/")] + "/1" // this number, but started at the first tick
+	for name, id := range map[string]string{"lives": self, "died": gone} {
+		if err := s.save(entry{Name: name, InProcess: true, Owner: id}, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := s.inProcess()
+	if err != nil || len(entries) != 1 || entries[0].Name != "lives" {
+		t.Errorf("%+v, %v", entries, err)
+	}
+	if _, err := os.Stat(s.kubeconfig("died")); !os.IsNotExist(err) {
+		t.Errorf("the kubeconfig of a dead cluster is still there: %v", err)
+	}
+}
+
+func TestMistakesAreNamed(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"up --image nonsense", "COMPONENT=REF"},
+		{"up --args nonsense", "COMPONENT=ARGUMENT"},
+		{"up --image kube-shceduler=x", "kube-shceduler"},
+		{"up --name Not_Good", "Not_Good"},
+		{"up --sideways", "--sideways"},
+		{"status --output xml", "xml"},
+		{"conformance --kubeconfig /no/such/file", "/no/such/file"},
+		{"--name absent kubeconfig", "quintet up --name absent"},
+	} {
+		code, _, err := run(t.Context(), t.TempDir(), strings.Fields(test.args)...)
+		if code != 1 || !strings.Contains(err.String(), test.want) {
+			t.Errorf("%s: code %d, %q; want it to name %q", test.args, code, err, test.want)
+		}
+	}
+}
+
+func TestNameBeforeKubectlsWords(t *testing.T) {
+	for _, test := range []struct{ args, name, rest string }{
+		{"get pods", "", "get pods"},
+		{"--name b get pods", "b", "get pods"},
+		{"--name=b get pods", "b", "get pods"},
+		{"expose pod x --name y", "", "expose pod x --name y"},
+	} {
+		a := &app{}
+		if rest := strings.Join(a.takeName(strings.Fields(test.args)), " "); a.name != test.name || rest != test.rest {
+			t.Errorf("%q: name %q, rest %q", test.args, a.name, rest)
+		}
+	}
+}
