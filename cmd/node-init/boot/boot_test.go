@@ -11,16 +11,20 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
+// theReaper is the only one of this process, as of a node: two would take each other's children.
+var theReaper = sync.OnceValue(newReaper)
+
 // supervised is a supervisor behind its control socket; both end with the test.
 func supervised(t *testing.T) (*supervisor, string) {
 	t.Helper()
-	s := newSupervisor(newReaper())
+	s := newSupervisor(theReaper())
 	socket := filepath.Join(t.TempDir(), "control")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -80,8 +84,7 @@ func TestControlNamesWhatIsWrong(t *testing.T) {
 }
 
 func TestReaperCollectsOrphans(t *testing.T) {
-	r := newReaper()
-	s := newSupervisor(r)
+	s := newSupervisor(theReaper())
 	t.Cleanup(s.stopAll)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		t.Skipf("can't adopt orphans: %v", err)

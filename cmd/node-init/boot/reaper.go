@@ -11,7 +11,8 @@ import (
 )
 
 // reaper waits for every child of this process: those it started, and the orphans that the kernel hands to process 1.
-// All waiting happens here, because a wait for any child would steal the exit status from os/exec.
+// All waiting happens here, because a wait for any child would steal the exit status from os/exec; for the same reason
+// a process has one reaper at most.
 type reaper struct {
 	mu       sync.Mutex
 	children map[int]chan<- exitStatus
