@@ -143,7 +143,7 @@ func TestConformanceKnowsNothingOfQuintet(t *testing.T) {
 func TestOneRoomHoldsEachClient(t *testing.T) {
 	rooms := map[string][]string{ // import prefix: the folders that may use it
 		"go.etcd.io/etcd/client/v3":                   {"components/apiserver/storage/etcd", "bench", "e2e"},
-		"go.etcd.io/etcd/server/v3":                   {"components/etcd"},
+		"go.etcd.io/etcd/server/v3":                   {"components/etcd", "cmd/etcd"},
 		"github.com/moby/moby":                        {"components/kubelet/runtime/docker", "cluster", "bench", "e2e"},
 		"github.com/testcontainers/testcontainers-go": {"cluster"},
 	}
