@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,7 +13,6 @@ import (
 	"quintet.dev/quintet/components/kubelet/images"
 	"quintet.dev/quintet/components/kubelet/plan"
 	"quintet.dev/quintet/components/kubelet/runtime"
-	"quintet.dev/quintet/components/kubelet/spec"
 )
 
 // act begins what was decided; it is called with the lock held.
@@ -39,8 +39,8 @@ func (w *worker) act(ctx context.Context, pod *v1.Pod, observed *runtime.Pod, de
 	startCtx, cancel := context.WithCancel(ctx)
 	w.busy, w.abort = true, cancel
 	for _, action := range starts {
-		if action.Kind == plan.StartContainer {
-			w.starting[action.Name] = true
+		if c := containerOf(pod, action.Name); c != nil && c.Lifecycle != nil && c.Lifecycle.PostStart != nil {
+			w.starting[action.Name] = true // others are reported as soon as the engine says that they run
 		}
 	}
 	sandbox := observed.Sandbox()
@@ -51,7 +51,7 @@ func (w *worker) act(ctx context.Context, pod *v1.Pod, observed *runtime.Pod, de
 				break
 			}
 			if action.Kind == plan.CreateSandbox {
-				w.createSandbox(startCtx, pod, action.Attempt)
+				w.createSandbox(startCtx, pod, action.Attempt, fresh(observed, action))
 				continue
 			}
 			w.start(startCtx, pod, sandbox, action)
@@ -80,28 +80,48 @@ func (w *worker) fail(name string, why plan.Waiting, retryAt time.Time) {
 	w.notBefore[name] = retryAt
 }
 
-// createSandbox makes the volumes and the sandbox at the same time: neither needs the other.
-func (w *worker) createSandbox(ctx context.Context, pod *v1.Pod, attempt int) {
-	if !pod.Spec.HostNetwork {
-		select {
-		case <-w.m.NetworkReady:
-		case <-ctx.Done():
-			return
-		}
+// createSandbox makes the volumes and the sandbox at the same time, as neither needs the other; the containers of a
+// fresh pod are made while the sandbox starts.
+func (w *worker) createSandbox(ctx context.Context, pod *v1.Pod, attempt int, fresh bool) {
+	if !pod.Spec.HostNetwork && !w.networkReady(ctx, pod) {
+		return
 	}
-	mounted := make(chan struct{})
-	w.ops.Go(func() {
-		defer close(mounted)
-		w.mount(ctx, pod)
-	})
+	var mounting, preparing sync.WaitGroup
+	mounting.Go(func() { w.mount(ctx, pod) })
 	sandbox, err := w.m.Builder.Sandbox(pod, attempt)
 	if err == nil {
+		if fresh {
+			sandbox.Created = func(id string) {
+				preparing.Wait() // a sandbox is made twice where the first can't be started
+				preparing.Go(func() {
+					mounting.Wait()
+					w.prepare(ctx, pod, id)
+				})
+			}
+		}
 		_, err = w.m.Engine.CreateSandbox(ctx, sandbox)
 	}
-	<-mounted
+	mounting.Wait()
+	preparing.Wait()
 	if err != nil && ctx.Err() == nil {
 		w.m.record(pod, v1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", err))
 		w.fail("", plan.Waiting{}, w.m.Clock.Now().Add(retryDelay))
+	}
+}
+
+// networkReady waits for the pod network, and tells that it does.
+func (w *worker) networkReady(ctx context.Context, pod *v1.Pod) bool {
+	select {
+	case <-w.m.NetworkReady:
+		return true
+	default:
+	}
+	w.m.record(pod, v1.EventTypeWarning, "NetworkNotReady", "network is not ready: the node has no pod network yet")
+	select {
+	case <-w.m.NetworkReady:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -172,43 +192,51 @@ func (w *worker) start(ctx context.Context, pod *v1.Pod, sandbox *runtime.Sandbo
 
 // tryStart does the steps; the reason it returns with an error is the one a status reports.
 func (w *worker) tryStart(ctx context.Context, pod *v1.Pod, c *v1.Container, sandbox *runtime.Sandbox, attempt int) (string, error) {
-	w.mu.Lock()
-	paths, mounted := w.volumes, w.volumes != nil && !w.unmounted
-	w.mu.Unlock()
-	if !mounted && w.m.Volumes != nil { // a kubelet that was restarted, or volumes that could not be made before
-		if !w.mount(ctx, pod) {
-			return "", errors.New("volumes are not ready")
+	id, ok := w.ready(c.Name, sandbox.ID, attempt)
+	if ok {
+		if err := w.m.Builder.Hosts(pod); err != nil { // now the address is known
+			return "CreateContainerConfigError", err
 		}
-		w.mu.Lock()
-		paths = w.volumes
-		w.mu.Unlock()
-	}
-	image, err := w.m.Images.Ensure(ctx, pod, c, func(eventType, reason, format string, args ...any) {
-		w.m.recordContainer(pod, c, eventType, reason, fmt.Sprintf(format, args...))
-	})
-	if err != nil {
-		var failure *images.Error
-		if errors.As(err, &failure) {
-			return failure.Reason, err
+	} else {
+		var reason string
+		var err error
+		if id, reason, err = w.make(ctx, pod, c, sandbox, attempt); err != nil {
+			return reason, err
 		}
-		return "ImageInspectError", err
 	}
-	s, err := w.m.Builder.Container(ctx, &spec.Request{
-		Pod: pod, Container: c, Sandbox: sandbox, Attempt: attempt, Image: image, Volumes: paths, Target: w.target(ctx, pod, c.Name),
-	})
-	if err != nil {
-		return "CreateContainerConfigError", err
-	}
-	id, err := w.m.Engine.CreateContainer(ctx, s)
-	if err != nil {
-		return "CreateContainerError", err
-	}
-	w.m.recordContainer(pod, c, v1.EventTypeNormal, "Created", "Created container: "+c.Name)
 	if err := w.m.Engine.Start(ctx, id); err != nil {
 		return "RunContainerError", err
 	}
 	w.m.recordContainer(pod, c, v1.EventTypeNormal, "Started", "Started container "+c.Name)
 	return w.postStart(ctx, pod, c, id)
+}
+
+var errVolumes = errors.New("volumes are not ready")
+
+// mounted returns the paths of the volumes. They are made first by a kubelet that was restarted, or if they could not
+// be made before.
+func (w *worker) mounted(ctx context.Context, pod *v1.Pod) (map[string]string, bool) {
+	if w.m.Volumes == nil {
+		return nil, true
+	}
+	w.mu.Lock()
+	paths, ok := w.volumes, w.volumes != nil && !w.unmounted
+	w.mu.Unlock()
+	if ok {
+		return paths, true
+	}
+	ok = w.mount(ctx, pod)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.volumes, ok
+}
+
+func imageReason(err error) string {
+	var failure *images.Error
+	if errors.As(err, &failure) {
+		return failure.Reason
+	}
+	return "ImageInspectError"
 }
 
 // postStart runs the hook; a container whose hook fails is killed.

@@ -39,11 +39,12 @@ type worker struct {
 
 	busy      bool
 	abort     context.CancelFunc // ends the start under way
-	starting  map[string]bool
+	starting  map[string]bool // containers whose start is complete only after their postStart hook
 	stopping  map[string]time.Time
 	failures  map[string]plan.Waiting
 	notBefore map[string]time.Time
 	backoff   map[string]plan.Backoff
+	prepared  map[string]prepared // by name of container
 	volumes   map[string]string
 	messages  map[string]string
 	refreshed time.Time
@@ -63,7 +64,7 @@ func newWorker(m *Manager, uid types.UID) *worker {
 	return &worker{
 		m: m, uid: uid, wake: make(chan struct{}, 1),
 		starting: map[string]bool{}, stopping: map[string]time.Time{}, failures: map[string]plan.Waiting{},
-		notBefore: map[string]time.Time{}, backoff: map[string]plan.Backoff{}, messages: map[string]string{},
+		notBefore: map[string]time.Time{}, backoff: map[string]plan.Backoff{}, messages: map[string]string{}, prepared: map[string]prepared{},
 	}
 }
 

@@ -32,9 +32,10 @@ type Runtime interface {
 	// lost, when the channel is closed. Events may be merged, never invented.
 	Events(ctx context.Context) (<-chan types.UID, error)
 
-	// CreateSandbox makes and starts the container that holds a pod's namespaces.
-	CreateSandbox(ctx context.Context, spec *SandboxSpec) (Sandbox, error)
-	// CreateContainer makes a container in a running sandbox and returns its ID.
+	// CreateSandbox makes and starts the container that holds a pod's namespaces, and returns its ID. Pod tells its
+	// addresses.
+	CreateSandbox(ctx context.Context, spec *SandboxSpec) (string, error)
+	// CreateContainer makes a container in a sandbox, which runs before the container is started, and returns its ID.
 	CreateContainer(ctx context.Context, spec *ContainerSpec) (string, error)
 	// Start starts a created container.
 	Start(ctx context.Context, id string) error
@@ -214,6 +215,9 @@ type SandboxSpec struct {
 	Labels       map[string]string // the pod's own
 	// Annotations are the pod's; the hollow runtime takes its script from them.
 	Annotations map[string]string
+	// Created, if set, is called with the sandbox's ID once containers can be made in it, before it is started; again
+	// with another ID if it has to be made anew.
+	Created func(id string)
 }
 
 // ContainerSpec describes a container of a pod.

@@ -5,11 +5,24 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 )
+
+// Hosts writes the pod's /etc/hosts anew, in place, for containers that were made before its address was known.
+func (b *Builder) Hosts(pod *v1.Pod) error {
+	if b.Virtual {
+		return nil
+	}
+	return b.writeHosts(filepath.Join(b.podDir(pod), hostsFile), pod)
+}
+
+const hostsFile = "etc-hosts"
+
+func (b *Builder) podDir(pod *v1.Pod) string { return filepath.Join(b.Root, "pods", string(pod.UID)) }
 
 // writeHosts writes the pod's /etc/hosts. The file is written in place: containers have it mounted.
 func (b *Builder) writeHosts(path string, pod *v1.Pod) error {

@@ -187,12 +187,12 @@ func (b *Builder) mounts(r *Request, lookup func(string) (string, bool), s *runt
 	for _, device := range r.Container.VolumeDevices {
 		return fmt.Errorf("volume device %s: raw block volumes are not supported", device.Name)
 	}
-	dir := filepath.Join(b.Root, "pods", string(r.Pod.UID))
+	dir := b.podDir(r.Pod)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return err
 	}
 	if !taken["/etc/hosts"] {
-		path := filepath.Join(dir, "etc-hosts")
+		path := filepath.Join(dir, hostsFile)
 		if err := b.writeHosts(path, r.Pod); err != nil {
 			return err
 		}
@@ -251,7 +251,7 @@ func (b *Builder) volumeMount(r *Request, i int, lookup func(string) (string, bo
 	}
 	if sub != "" {
 		var err error
-		target := filepath.Join(b.Root, "pods", string(r.Pod.UID), "volume-subpaths", m.Name, r.Container.Name, fmt.Sprint(i))
+		target := filepath.Join(b.podDir(r.Pod), "volume-subpaths", m.Name, r.Container.Name, fmt.Sprint(i))
 		if source, err = volumes.SubPath(source, sub, target); err != nil {
 			return runtime.Mount{}, err
 		}

@@ -23,7 +23,7 @@ import (
 const sandboxOOMScore = -998
 
 // CreateSandbox implements runtime.Runtime.
-func (e *Engine) CreateSandbox(ctx context.Context, spec *runtime.SandboxSpec) (runtime.Sandbox, error) {
+func (e *Engine) CreateSandbox(ctx context.Context, spec *runtime.SandboxSpec) (string, error) {
 	host := &container.HostConfig{
 		IpcMode:     "shareable",
 		NetworkMode: container.NetworkMode(e.options.Network),
@@ -42,19 +42,7 @@ func (e *Engine) CreateSandbox(ctx context.Context, spec *runtime.SandboxSpec) (
 	if spec.HostIPC {
 		host.IpcMode = "host"
 	}
-	id, err := e.newSandbox(ctx, host, spec)
-	if err != nil {
-		return runtime.Sandbox{}, err
-	}
-	inspected, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
-	if err != nil {
-		return runtime.Sandbox{}, err
-	}
-	sandbox := runtime.Sandbox{ID: id, Attempt: spec.Attempt, State: runtime.Running, Created: parseTime(inspected.Container.Created)}
-	if inspected.Container.NetworkSettings != nil {
-		sandbox.IPs = addresses(inspected.Container.NetworkSettings.Networks)
-	}
-	return sandbox, nil
+	return e.newSandbox(ctx, host, spec)
 }
 
 // newSandbox makes and starts a sandbox.
@@ -85,6 +73,9 @@ func (e *Engine) newSandbox(ctx context.Context, host *container.HostConfig, spe
 	}
 	if err != nil {
 		return "", err
+	}
+	if spec.Created != nil {
+		spec.Created(id)
 	}
 	return e.startSandbox(ctx, id, host, spec)
 }

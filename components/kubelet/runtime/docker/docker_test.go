@@ -151,9 +151,9 @@ func run(t *testing.T, e *Engine, change func(*runtime.ContainerSpec), args ...s
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = e.Remove(context.Background(), sandbox.ID) })
+	t.Cleanup(func() { _ = e.Remove(context.Background(), sandbox) })
 	spec := &runtime.ContainerSpec{
-		Pod: pod, Name: "c", SandboxID: sandbox.ID, Image: image, ImageID: image, Args: args, LogMaxSize: "1m", LogMaxFiles: 1,
+		Pod: pod, Name: "c", SandboxID: sandbox, Image: image, ImageID: image, Args: args, LogMaxSize: "1m", LogMaxFiles: 1,
 	}
 	if change != nil {
 		change(spec)
@@ -235,9 +235,9 @@ func TestStartFailureIsToldInTheContainer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = e.Remove(context.Background(), sandbox.ID) })
+	t.Cleanup(func() { _ = e.Remove(context.Background(), sandbox) })
 	id, err := e.CreateContainer(ctx, &runtime.ContainerSpec{
-		Pod: pod, Name: "c", SandboxID: sandbox.ID, Image: image, ImageID: image, Command: []string{"/absent"}, LogMaxSize: "1m", LogMaxFiles: 1,
+		Pod: pod, Name: "c", SandboxID: sandbox, Image: image, ImageID: image, Command: []string{"/absent"}, LogMaxSize: "1m", LogMaxFiles: 1,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -120,21 +120,29 @@ func copyPod(pod *runtime.Pod) runtime.Pod {
 }
 
 // CreateSandbox implements runtime.Runtime.
-func (e *Engine) CreateSandbox(_ context.Context, spec *runtime.SandboxSpec) (runtime.Sandbox, error) {
+func (e *Engine) CreateSandbox(_ context.Context, spec *runtime.SandboxSpec) (string, error) {
+	id, err := e.newSandbox(spec)
+	if err == nil && spec.Created != nil {
+		spec.Created(id)
+	}
+	return id, err
+}
+
+func (e *Engine) newSandbox(spec *runtime.SandboxSpec) (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	sandbox := runtime.Sandbox{ID: e.newID(spec.Pod.UID), Attempt: spec.Attempt, State: runtime.Running, Created: e.options.Clock.Now()}
 	if !spec.HostNetwork {
 		ip, err := e.allocate()
 		if err != nil {
-			return runtime.Sandbox{}, err
+			return "", err
 		}
 		sandbox.IPs = []string{ip.String()}
 	}
 	pod := e.pod(spec.Pod)
 	pod.Sandboxes = slices.Insert(pod.Sandboxes, 0, sandbox)
 	e.notify(spec.Pod.UID)
-	return sandbox, nil
+	return sandbox.ID, nil
 }
 
 func (e *Engine) newID(uid types.UID) string {

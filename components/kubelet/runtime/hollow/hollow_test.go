@@ -26,7 +26,7 @@ func start(t *testing.T, e *Engine, annotations map[string]string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := e.CreateContainer(t.Context(), &runtime.ContainerSpec{Pod: pod, Name: "c", SandboxID: sandbox.ID, Annotations: annotations})
+	id, err := e.CreateContainer(t.Context(), &runtime.ContainerSpec{Pod: pod, Name: "c", SandboxID: sandbox, Annotations: annotations})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestAddressesAreReused(t *testing.T) {
 		if err != nil {
 			break
 		}
-		ids = append(ids, sandbox.ID)
+		ids = append(ids, sandbox)
 	}
 	if len(ids) < 5 {
 		t.Fatalf("only %d addresses in a /29", len(ids))

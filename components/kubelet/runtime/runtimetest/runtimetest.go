@@ -57,12 +57,23 @@ func ref(name string) runtime.PodRef {
 
 func (s Subject) sandbox(t *testing.T, pod runtime.PodRef, attempt int) runtime.Sandbox {
 	t.Helper()
-	sandbox, err := s.Engine.CreateSandbox(t.Context(), &runtime.SandboxSpec{Pod: pod, Attempt: attempt, Image: s.PauseImage, Hostname: pod.Name})
+	var created []string
+	t.Cleanup(func() { s.clean(t, pod.UID) })
+	id, err := s.Engine.CreateSandbox(t.Context(), &runtime.SandboxSpec{
+		Pod: pod, Attempt: attempt, Image: s.PauseImage, Hostname: pod.Name, Created: func(id string) { created = append(created, id) },
+	})
 	if err != nil {
 		t.Fatalf("CreateSandbox: %v", err)
 	}
-	t.Cleanup(func() { s.clean(t, pod.UID) })
-	return sandbox
+	if len(created) == 0 || created[len(created)-1] != id {
+		t.Fatalf("Created was told %q, of sandbox %q", created, id)
+	}
+	found := s.pod(t, pod.UID)
+	if sandbox := found.Sandbox(); sandbox != nil && sandbox.ID == id {
+		return *sandbox
+	}
+	t.Fatalf("sandbox %s is not in %+v", id, found)
+	return runtime.Sandbox{}
 }
 
 func (s Subject) container(t *testing.T, pod runtime.PodRef, sandbox runtime.Sandbox, name string, attempt int) string {
