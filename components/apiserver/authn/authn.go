@@ -74,7 +74,7 @@ func New(cfg Config) (*Chain, error) {
 			return nil, fmt.Errorf("client-ca-file: %w", err)
 		}
 		c.clientCA = ca
-		requests = append(requests, x509.NewDynamic(ca.verifyOptions, x509.CommonNameUserConversion))
+		requests = append(requests, newRemembered(ca.verifyOptions, c.clock))
 	}
 	tokens, err := tokenAuthenticators(&cfg, c.clock)
 	if err != nil {

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/admission"
@@ -52,11 +53,20 @@ func (c *call) mutate(a attributes, obj, old runtime.Object) error {
 	if err := chain.Admit(ctx, c.record(a, obj, old), c.api.objects); err != nil {
 		return err
 	}
-	if err := managedfields.ValidateManagedFields(accessor.GetManagedFields()); err != nil {
+	after := accessor.GetManagedFields()
+	if sameEntries(before, after) {
+		return nil
+	}
+	if err := managedfields.ValidateManagedFields(after); err != nil {
 		accessor.SetManagedFields(before)
 		warning.AddWarning(ctx, "", "admission left metadata.managedFields unreadable, they were restored: "+err.Error())
 	}
 	return nil
+}
+
+// sameEntries reports whether b is a as it was, untouched.
+func sameEntries(a, b []metav1.ManagedFieldsEntry) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
 // validate lets admission refuse. It sees the objects that will be stored, and must not change them.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -59,6 +60,8 @@ type API struct {
 	served  map[schema.GroupVersion]bool
 	tracker *tracker
 	objects admission.ObjectInterfaces
+	// custom are the doors that come and go; see Install.
+	custom atomic.Pointer[customDoors]
 }
 
 // New makes the API of the resources given.
@@ -72,7 +75,8 @@ func New(config Config) *API {
 	}
 	for _, r := range config.Resources {
 		for i := range r.Kind.Versions {
-			a.open(r, &r.Kind.Versions[i])
+			a.served[r.Kind.Versions[i].GroupVersion] = true
+			a.open(a.doors, r, &r.Kind.Versions[i])
 		}
 	}
 	return a
@@ -97,12 +101,17 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
+	doors := a.doors
 	if !a.served[gv] {
-		http.NotFound(w, r)
-		return
+		custom := a.custom.Load()
+		if custom == nil || !custom.served[gv] {
+			http.NotFound(w, r)
+			return
+		}
+		doors = custom.doors
 	}
-	d := a.doors[doorKey{gv, info.Resource, info.Subresource}]
-	if d == nil || !d.fits(info) {
+	d := doors[doorKey{gv, info.Resource, info.Subresource}]
+	if d == nil || d.version.Unserved || !d.fits(info) {
 		answer.Error(w, r, generic(http.StatusNotFound))
 		return
 	}

@@ -73,7 +73,7 @@ func (c *call) decodeInto(into runtime.Object, want schema.GroupVersionKind, val
 
 func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Object, want schema.GroupVersionKind, validation string) error {
 	strict := validation != metav1.FieldValidationIgnore
-	got, gvk, err := c.api.config.Codec.Decode(body, media, &want, into, strict)
+	got, gvk, err := c.decoded(body, media, &want, into, strict)
 	if err != nil && !(runtime.IsStrictDecodingError(err) && got != nil) {
 		return unreadable(err, gvk, want, body)
 	}

@@ -15,7 +15,7 @@ func (c *call) deleteCollection() error {
 	if err := c.allowed(); err != nil {
 		return err
 	}
-	choice, err := plainOffer.Accept(c.r)
+	choice, err := c.accept(plainOffer)
 	if err != nil {
 		return err
 	}
@@ -43,6 +43,6 @@ func (c *call) deleteCollection() error {
 		}
 	}
 	f := c.format(choice.Media, cache.Whole)
-	out := serial.List{Kind: c.version.WithKind(c.kind.Name + "List"), Item: f.Kind, Meta: l.Meta(), Items: l.Bodies(f)}
+	out := serial.List{Kind: c.version.WithKind(c.kind.ListKind()), Item: f.Kind, Meta: l.Meta(), Items: l.Bodies(f)}
 	return c.send(http.StatusOK, choice.Media, func(w io.Writer) error { return serial.WriteList(w, choice.Media, out) })
 }

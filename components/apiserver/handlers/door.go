@@ -3,7 +3,6 @@ package handlers
 import (
 	"net/http"
 	"slices"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -34,12 +33,12 @@ type door struct {
 	resource schema.GroupResource
 	post     Post
 	connect  Connect
-	// fields tracks who manages which fields through this door; it is made on first use.
+	// fields makes what tracks, in one write, who manages which fields through this door.
 	fields func() (*managedfields.FieldManager, error)
 }
 
-func (a *API) open(r Resource, v *kinds.Version) {
-	a.served[v.GroupVersion] = true
+// open adds the doors of a version to doors.
+func (a *API) open(doors map[doorKey]*door, r Resource, v *kinds.Version) {
 	main := &door{
 		kind: r.Kind, cache: r.Cache, version: v, strategy: &r.Kind.Strategy, verbs: r.Kind.Verbs,
 		gvk: v.WithKind(r.Kind.Name), gvr: v.WithResource(r.Kind.Resource),
@@ -48,10 +47,11 @@ func (a *API) open(r Resource, v *kinds.Version) {
 	if main.verbs == nil {
 		main.verbs = kinds.AllVerbs()
 	}
-	main.fields = sync.OnceValues(func() (*managedfields.FieldManager, error) { return a.tracker.manager(main) })
-	a.doors[doorKey{v.GroupVersion, r.Kind.Resource, ""}] = main
-	for i := range r.Kind.Subresources {
-		sub := &r.Kind.Subresources[i]
+	main.fields = a.tracker.managers(main)
+	doors[doorKey{v.GroupVersion, r.Kind.Resource, ""}] = main
+	subresources := r.Kind.SubresourcesIn(v.GroupVersion)
+	for i := range subresources {
+		sub := &subresources[i]
 		d := *main
 		d.sub, d.verbs = sub, sub.Verbs
 		if sub.Strategy != nil {
@@ -62,8 +62,8 @@ func (a *API) open(r Resource, v *kinds.Version) {
 		}
 		full := r.Kind.Resource + "/" + sub.Name
 		d.post, d.connect = a.config.Posts[full], a.config.Connects[full]
-		d.fields = sync.OnceValues(func() (*managedfields.FieldManager, error) { return a.tracker.manager(&d) })
-		a.doors[doorKey{v.GroupVersion, r.Kind.Resource, sub.Name}] = &d
+		d.fields = a.tracker.managers(&d)
+		doors[doorKey{v.GroupVersion, r.Kind.Resource, sub.Name}] = &d
 	}
 }
 

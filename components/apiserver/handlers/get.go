@@ -29,7 +29,12 @@ func (c *call) get() error {
 
 // stored answers with what this door shows of a stored object.
 func (c *call) stored(code int, e *cache.Entry) error {
-	if c.sub != nil && c.sub.Scale != nil {
+	if c.isScale() {
+		if check := c.sub.Scale.Check; check != nil {
+			if err := check(e.Object); err != nil {
+				return err
+			}
+		}
 		return c.plain(code, c.scaleOf(e.Object), c.gvk)
 	}
 	return c.entry(code, e)

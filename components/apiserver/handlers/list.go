@@ -12,7 +12,7 @@ import (
 
 // list answers with the objects that the options choose.
 func (c *call) list() error {
-	choice, err := listOffer.Accept(c.r)
+	choice, err := c.accept(listOffer)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (c *call) list() error {
 		return c.table(http.StatusOK, choice, l, "")
 	}
 	f := c.format(choice.Media, cache.Whole)
-	out := serial.List{Kind: c.version.WithKind(c.kind.Name + "List"), Item: f.Kind, Meta: l.Meta()}
+	out := serial.List{Kind: c.version.WithKind(c.kind.ListKind()), Item: f.Kind, Meta: l.Meta()}
 	if choice.Shape == "PartialObjectMetadataList" {
 		f = c.format(choice.Media, cache.Metadata)
 		out.Kind, out.Item = metav1.SchemeGroupVersion.WithKind(choice.Shape), f.Kind

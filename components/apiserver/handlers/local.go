@@ -34,8 +34,19 @@ func (a *API) Local() *Local {
 	return l
 }
 
-func (l *Local) door(resource schema.GroupResource, name string) (*door, error) {
+// find returns the door to the stored version of a resource, or nil.
+func (l *Local) find(resource schema.GroupResource) *door {
 	if d := l.doors[resource]; d != nil {
+		return d
+	}
+	if custom := l.api.custom.Load(); custom != nil {
+		return custom.local[resource]
+	}
+	return nil
+}
+
+func (l *Local) door(resource schema.GroupResource, name string) (*door, error) {
+	if d := l.find(resource); d != nil {
 		return d, nil
 	}
 	return nil, apierrors.NewNotFound(resource, name)
@@ -149,7 +160,7 @@ func (l *Local) DeletePod(ctx context.Context, namespace, name string, options *
 // Feed implements objects.Feeder. A resource that isn't served has no objects. After a watch that fell behind, the
 // differences are told.
 func (l *Local) Feed(ctx context.Context, resource schema.GroupResource, changed func(old, new kinds.Object), synced func()) error {
-	d := l.doors[resource]
+	d := l.find(resource)
 	if d == nil {
 		synced()
 		<-ctx.Done()

@@ -41,8 +41,10 @@ func (c *call) patch() error {
 		return negotiate.Unsupported(patchTypes)
 	}
 	kind := types.PatchType(media)
-	switch kind {
-	case types.JSONPatchType, types.MergePatchType, types.StrategicMergePatchType, types.ApplyYAMLPatchType:
+	switch {
+	case kind == types.StrategicMergePatchType && c.kind.Custom != nil && !c.isScale():
+		return negotiate.Unsupported(customPatchTypes)
+	case kind == types.JSONPatchType, kind == types.MergePatchType, kind == types.StrategicMergePatchType, kind == types.ApplyYAMLPatchType:
 	default:
 		return negotiate.Unsupported(patchTypes)
 	}
@@ -122,7 +124,7 @@ func (p *patcher) textual(current []byte, into runtime.Object, gvk schema.GroupV
 		return err
 	}
 	strict := p.options.FieldValidation != metav1.FieldValidationIgnore
-	got, gotKind, err := p.api.config.Codec.Decode(patched, serial.JSON, &gvk, into, strict)
+	got, gotKind, err := p.decoded(patched, serial.JSON, &gvk, into, strict)
 	switch {
 	case err != nil && (got == nil || !runtime.IsStrictDecodingError(err)):
 		return invalidPatch(string(patched), err.Error())

@@ -28,7 +28,7 @@ var (
 
 // entry answers with one stored object.
 func (c *call) entry(code int, e *cache.Entry) error {
-	choice, err := objectOffer.Accept(c.r)
+	choice, err := c.accept(objectOffer)
 	if err != nil {
 		return err
 	}

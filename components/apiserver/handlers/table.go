@@ -29,7 +29,7 @@ func (c *call) table(code int, choice negotiate.Choice, l *cache.List, version s
 	if err != nil {
 		return err
 	}
-	t := serial.Table{Kind: serial.TableKind("v1"), Meta: l.Meta(), Columns: c.kind.Columns, Rows: c.rows(l.Entries, include)}
+	t := serial.Table{Kind: serial.TableKind("v1"), Meta: l.Meta(), Columns: c.columns(), Rows: c.rows(l.Entries, include)}
 	if version != "" {
 		t.Meta.ResourceVersion = version
 	}
@@ -52,7 +52,7 @@ func (c *call) rows(entries []*cache.Entry, include metav1.IncludeObjectPolicy) 
 	now := c.api.config.Clock.Now()
 	return func(yield func(serial.Row, error) bool) {
 		for _, e := range entries {
-			row := serial.Row{Cells: c.kind.Row(e.Object, now)}
+			row := serial.Row{Cells: c.cells(e.Object, now)}
 			var err error
 			if f != nil {
 				row.Object, err = e.Encoded(f)

@@ -45,23 +45,33 @@ func newTracker(scheme *runtime.Scheme) *tracker {
 // Warm makes what the first write would otherwise wait for.
 func (a *API) Warm() { a.tracker.types() }
 
-// manager makes the field manager of a door.
-func (t *tracker) manager(d *door) (*managedfields.FieldManager, error) {
+// managers returns what makes the field managers of a door, one for each write.
+func (t *tracker) managers(d *door) func() (*managedfields.FieldManager, error) {
 	sub := ""
 	if d.sub != nil {
 		sub = d.sub.Name
 	}
 	if d.sub != nil && d.sub.Scale != nil {
-		gv := d.gvk.GroupVersion()
-		c := scaleConverter{}
-		return managedfields.NewDefaultFieldManager(t.scales, c, c, c, d.gvk, gv, sub, nil)
+		return func() (*managedfields.FieldManager, error) {
+			c := scaleConverter{}
+			return managedfields.NewDefaultFieldManager(t.scales, c, c, c, d.gvk, d.gvk.GroupVersion(), sub, nil)
+		}
 	}
+	filter := filterOf(d)
+	c := newConverter(d)
+	types := newDoorTypes(d, t.types)
+	return func() (*managedfields.FieldManager, error) {
+		return managedfields.NewDefaultFieldManager(&typer{types: types}, c, c, c, d.gvk, d.kind.Hub, sub, filter)
+	}
+}
+
+// filterOf leaves out the fields that writes through a door don't set.
+func filterOf(d *door) map[fieldpath.APIVersion]fieldpath.Filter {
 	reset := map[fieldpath.APIVersion]*fieldpath.Set{}
 	for version, set := range d.strategy.ResetFields {
 		reset[fieldpath.APIVersion(version)] = set
 	}
-	c := newConverter(d)
-	return managedfields.NewDefaultFieldManager(t.types(), c, c, c, d.gvk, d.kind.Hub, sub, fieldpath.NewExcludeFilterSetMap(reset))
+	return fieldpath.NewExcludeFilterSetMap(reset)
 }
 
 // managerName is who a write is booked on: the field manager that it names, or the client's program.

@@ -20,7 +20,7 @@ const minWatch = 30 * time.Minute
 
 // watch sends changes as they come.
 func (c *call) watch() error {
-	choice, err := watchOffer.Accept(c.r)
+	choice, err := c.accept(watchOffer)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (t *tableEvents) appendTo(buf []byte, batch []cache.Event) ([]byte, error) 
 			table.Rows = t.call.bookmarkRow(e.Entry)
 		}
 		if !t.started {
-			t.started, table.Columns = true, t.call.kind.Columns
+			t.started, table.Columns = true, t.call.columns()
 		}
 		body, err := serial.TableBody(table)
 		if err != nil {

@@ -1,0 +1,77 @@
+package authn
+
+import (
+	"crypto/x509"
+	"net/http"
+	"testing"
+	"time"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"quintet.dev/quintet/internal/certs"
+)
+
+// TestRemembered: what a certificate proved holds for the same certificate, until it ends or the authorities change.
+func TestRemembered(t *testing.T) {
+	ours, err := certs.NewAuthority("ours")
+	if err != nil {
+		t.Fatal(err)
+	}
+	others, err := certs.NewAuthority("others")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pools := map[bool]*x509.CertPool{true: pool(t, ours.Cert), false: pool(t, others.Cert)}
+	trusted := true
+	verified := 0
+	clk := testingclock.NewFakePassiveClock(time.Now())
+	m := newRemembered(func() (x509.VerifyOptions, bool) {
+		return x509.VerifyOptions{Roots: pools[trusted], KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, true
+	}, clk)
+	inner := m.x509
+	m.x509 = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
+		verified++
+		return inner.AuthenticateRequest(r)
+	})
+	shown := certificate(t, ours, "alice", "dev")
+	ask := func(want string) {
+		t.Helper()
+		got, ok, err := m.AuthenticateRequest(&http.Request{TLS: shown})
+		if want == "" {
+			if ok || err == nil {
+				t.Errorf("let in: %v", got)
+			}
+			return
+		}
+		if err != nil || !ok || got.User.GetName() != want {
+			t.Errorf("got %v, %v, %v", got, ok, err)
+		}
+	}
+	ask("alice")
+	ask("alice")
+	if verified != 1 {
+		t.Errorf("verified %d times, want once", verified)
+	}
+	shown = certificate(t, ours, "bob")
+	ask("bob")
+	trusted = false
+	ask("")
+	trusted = true
+	ask("bob")
+	before := verified
+	clk.SetTime(shown.PeerCertificates[0].NotAfter.Add(time.Second))
+	ask("bob")
+	if verified != before+1 {
+		t.Error("a certificate that has ended is not verified again")
+	}
+}
+
+func pool(t *testing.T, pem []byte) *x509.CertPool {
+	t.Helper()
+	p := x509.NewCertPool()
+	if !p.AppendCertsFromPEM(pem) {
+		t.Fatal("no certificate")
+	}
+	return p
+}

@@ -1,0 +1,193 @@
+package handlers
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// customDoors are the doors to custom resources. They are replaced as a whole.
+type customDoors struct {
+	resources map[Resource]bool
+	doors     map[doorKey]*door
+	served    map[schema.GroupVersion]bool
+	local     map[schema.GroupResource]*door // to the stored versions
+}
+
+// Install replaces the custom resources that are served beside the kinds of the program. Requests that are under way end
+// as they began. It must not be called concurrently.
+func (a *API) Install(resources []Resource) {
+	before := a.custom.Load()
+	now := &customDoors{
+		resources: map[Resource]bool{}, doors: map[doorKey]*door{},
+		served: map[schema.GroupVersion]bool{}, local: map[schema.GroupResource]*door{},
+	}
+	for _, r := range resources {
+		now.resources[r] = true
+		for i := range r.Kind.Versions {
+			v := &r.Kind.Versions[i]
+			now.served[v.GroupVersion] = now.served[v.GroupVersion] || !v.Unserved
+			if before == nil || !before.resources[r] {
+				a.open(now.doors, r, v)
+			}
+		}
+	}
+	if before != nil { // doors remember who manages what in which way
+		for key, d := range before.doors {
+			if now.resources[Resource{d.kind, d.cache}] {
+				now.doors[key] = d
+			}
+		}
+	}
+	for key, d := range now.doors {
+		if key.subresource == "" && key.GroupVersion == d.kind.Hub {
+			now.local[d.resource] = d
+		}
+	}
+	a.custom.Store(now)
+}
+
+// Install replaces the custom resources that can be reached; see API.Install.
+func (l *Local) Install(resources []Resource) { l.api.Install(resources) }
+
+// customPatchTypes are what a PATCH of a custom resource may be.
+const customPatchTypes = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+
+func (d *door) isScale() bool { return d.sub != nil && d.sub.Scale != nil }
+
+// accept chooses the form of the response. Custom resources have no protobuf form, but their metadata has.
+func (c *call) accept(offer negotiate.Offer) (negotiate.Choice, error) {
+	if c.kind.Custom == nil || c.isScale() {
+		return offer.Accept(c.r)
+	}
+	choice, err := offer.Accept(c.r)
+	if err != nil || choice.Media != serial.Protobuf || choice.Shape != "" {
+		return choice, err
+	}
+	text := negotiate.Offer{Shapes: offer.Shapes}
+	for _, m := range offer.Media {
+		if m != serial.Protobuf {
+			text.Media = append(text.Media, m)
+		}
+	}
+	return text.Accept(c.r)
+}
+
+// decoded reads a body. What a Go type does to content that it doesn't know, the schema of a custom resource does here.
+func (c *call) decoded(body []byte, media serial.MediaType, want *schema.GroupVersionKind, into runtime.Object, strict bool) (runtime.Object, *schema.GroupVersionKind, error) {
+	got, gvk, err := c.api.config.Codec.Decode(body, media, want, into, strict)
+	u, ok := got.(*unstructured.Unstructured)
+	if !ok || c.version.Coerce == nil || (err != nil && !runtime.IsStrictDecodingError(err)) {
+		return got, gvk, err
+	}
+	var problems []error
+	if s, ok := runtime.AsStrictDecodingError(err); ok {
+		problems = s.Errors()
+	}
+	if gvk != nil && *gvk != *want {
+		return got, gvk, err // of a kind that the schema says nothing about; the caller refuses it
+	}
+	unknown, err := c.version.Coerce(u, false)
+	if err != nil {
+		return nil, gvk, err
+	}
+	for _, path := range unknown {
+		problems = append(problems, fmt.Errorf("unknown field %q", path))
+	}
+	if strict && len(problems) > 0 {
+		return got, gvk, runtime.NewStrictDecodingError(problems)
+	}
+	return got, gvk, nil
+}
+
+func (d *door) columns() []metav1.TableColumnDefinition {
+	if d.version.Row != nil {
+		return d.version.Columns
+	}
+	return d.kind.Columns
+}
+
+func (d *door) cells(obj kinds.Object, now time.Time) []any {
+	if d.version.Row != nil {
+		return d.version.Row(obj, now)
+	}
+	return d.kind.Row(obj, now)
+}
+
+// customManager makes the field manager of a door to a custom resource.
+func customManager(d *door, sub string, reset map[fieldpath.APIVersion]fieldpath.Filter) (*managedfields.FieldManager, error) {
+	types, err := d.kind.Custom.Types()
+	if err != nil {
+		return nil, err
+	}
+	c := &customConverter{d.kind}
+	return managedfields.NewDefaultCRDFieldManager(types, c, c, c, d.gvk, d.kind.Hub, sub, reset)
+}
+
+// customConverter does for custom resources, which say of themselves of which version they are, what converter does for
+// Go types.
+type customConverter struct{ kind *kinds.Kind }
+
+// ConvertToVersion implements runtime.ObjectConvertor. The result may share memory with in.
+func (c *customConverter) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	u, ok := in.(*unstructured.Unstructured)
+	if !ok {
+		return nil, errNotConverted
+	}
+	wanted, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{u.GroupVersionKind()})
+	from, to := c.kind.Version(u.GroupVersionKind().GroupVersion()), c.kind.Version(wanted.GroupVersion())
+	if !ok || from == nil || to == nil {
+		return nil, runtime.NewNotRegisteredErrForKind("quintet", wanted)
+	}
+	if from == to {
+		return u, nil
+	}
+	var obj kinds.Object = u
+	var err error
+	if from.ToHub != nil {
+		if obj, err = from.ToHub(obj); err != nil {
+			return nil, err
+		}
+	}
+	if to.FromHub != nil {
+		if obj, err = to.FromHub(obj); err != nil {
+			return nil, err
+		}
+	}
+	return obj, nil
+}
+
+// Convert implements runtime.ObjectConvertor.
+func (c *customConverter) Convert(any, any, any) error { return errNotConverted }
+
+// ConvertFieldLabel implements runtime.ObjectConvertor.
+func (c *customConverter) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
+	return label, value, nil
+}
+
+// Default implements runtime.ObjectDefaulter.
+func (c *customConverter) Default(in runtime.Object) {
+	if u, ok := in.(*unstructured.Unstructured); ok {
+		if v := c.kind.Version(u.GroupVersionKind().GroupVersion()); v != nil && v.Default != nil {
+			v.Default(u)
+		}
+	}
+}
+
+// New implements runtime.ObjectCreater.
+func (c *customConverter) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	if v := c.kind.Version(gvk.GroupVersion()); v != nil {
+		return v.New(), nil
+	}
+	return nil, runtime.NewNotRegisteredErrForKind("quintet", gvk)
+}

@@ -1,0 +1,88 @@
+package handlers
+
+import (
+	"reflect"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// doorTypes knows how structured merge describes the Go types that pass a door.
+type doorTypes struct {
+	all   func() managedfields.TypeConverter
+	types map[reflect.Type]func() (described, error)
+}
+
+// described is a type in the words of structured merge.
+type described struct {
+	schema *smdschema.Schema
+	ref    smdschema.TypeRef
+}
+
+func newDoorTypes(d *door, all func() managedfields.TypeConverter) *doorTypes {
+	t := &doorTypes{all: all, types: map[reflect.Type]func() (described, error){}}
+	for i := range d.kind.Versions {
+		v := &d.kind.Versions[i]
+		if _, free := v.New().(runtime.Unstructured); free {
+			continue // anything may be in it, so it is held against the schema
+		}
+		t.types[reflect.TypeOf(v.New())] = sync.OnceValues(func() (described, error) {
+			empty := v.New()
+			empty.GetObjectKind().SetGroupVersionKind(v.WithKind(d.kind.Name))
+			of, err := all().ObjectToTyped(empty)
+			if err != nil {
+				return described{}, err
+			}
+			return described{of.Schema(), of.TypeRef()}, nil
+		})
+	}
+	return t
+}
+
+// typer is the managedfields.TypeConverter of one write. Go values are not held against the schema, as they can't but
+// fit it: it was made from their types, and what comparing needs (the keys of list items) comparing asks for itself. And
+// it remembers what a typed value was made of, which structured merge asks for just to learn its version.
+type typer struct {
+	types *doorTypes
+	made  []made
+}
+
+type made struct {
+	typed *typed.TypedValue
+	from  runtime.Object
+}
+
+var _ managedfields.TypeConverter = (*typer)(nil)
+
+// ObjectToTyped implements managedfields.TypeConverter.
+func (t *typer) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	describe := t.types.types[reflect.TypeOf(obj)]
+	if describe == nil {
+		return t.types.all().ObjectToTyped(obj, options...)
+	}
+	d, err := describe()
+	if err != nil {
+		return nil, err
+	}
+	v, err := value.NewValueReflect(obj)
+	if err != nil {
+		return nil, err
+	}
+	out := typed.AsTypedUnvalidated(v, d.schema, d.ref) //nolint:staticcheck // see typer
+	t.made = append(t.made, made{out, obj})
+	return out, nil
+}
+
+// TypedToObject implements managedfields.TypeConverter.
+func (t *typer) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
+	for _, m := range t.made {
+		if m.typed == v {
+			return m.from, nil
+		}
+	}
+	return t.types.all().TypedToObject(v)
+}

@@ -1,0 +1,146 @@
+package handlers
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// podDoor is the way to pods, and a tracker for it.
+func podDoor(t testing.TB) (*door, *tracker) {
+	t.Helper()
+	scheme := serial.NewScheme()
+	a := New(Config{Scheme: scheme, Codec: serial.NewCodec(scheme)})
+	for _, kind := range kinds.Table(kinds.Deps{}) {
+		if kind.Resource == "pods" {
+			v := &kind.Versions[0]
+			return &door{kind: kind, version: v, strategy: &kind.Strategy, gvk: v.WithKind(kind.Name)}, a.tracker
+		}
+	}
+	t.Fatal("no pods")
+	return nil, nil
+}
+
+func trackedPod() *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "a", Namespace: "b", Labels: map[string]string{"app": "x", "tier": "y"}, Finalizers: []string{"example.com/f"}},
+		Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{
+				Name: "main", Image: "i", Args: []string{"serve"}, Env: []corev1.EnvVar{{Name: "A", Value: "1"}, {Name: "A", Value: "2"}},
+				Ports:     []corev1.ContainerPort{{ContainerPort: 80, Protocol: "TCP"}, {ContainerPort: 53, Protocol: "UDP"}},
+				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("10m")}},
+			}},
+			Tolerations:  []corev1.Toleration{{Key: "k", Operator: "Exists"}},
+			NodeSelector: map[string]string{"n": "1"},
+		},
+		Status: corev1.PodStatus{Phase: "Pending"},
+	}
+}
+
+// TestTyperBooksAsTheWholeConverter: the short cuts change nothing in the managed fields of a history of writes.
+func TestTyperBooksAsTheWholeConverter(t *testing.T) {
+	d, tracker := podDoor(t)
+	withoutReset := *d.strategy
+	withoutReset.ResetFields = nil // so that one door sees all kinds of changes
+	d.strategy = &withoutReset
+	history := []struct {
+		manager string
+		change  func(*corev1.Pod)
+	}{
+		{"creator", func(*corev1.Pod) {}},
+		{"labeller", func(p *corev1.Pod) { p.Labels["more"] = "z"; delete(p.Labels, "tier") }},
+		{"creator", func(p *corev1.Pod) { p.Spec.Containers[0].Image = "j"; p.Spec.Tolerations = nil }},
+		{"kubelet", func(p *corev1.Pod) {
+			p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: "Ready", Status: "True"})
+			p.Status.Phase = "Running"
+		}},
+		{"creator", func(*corev1.Pod) {}},
+		{"kubelet", func(p *corev1.Pod) { p.Status.Conditions[0].Status = "False"; p.Finalizers = nil }},
+	}
+	c := newConverter(d)
+	whole, err := managedfields.NewDefaultFieldManager(tracker.types(), c, c, c, d.gvk, d.kind.Hub, "", filterOf(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	newShort := tracker.managers(d)
+	var live kinds.Object = d.kind.HubVersion().New()
+	current := trackedPod()
+	for i, write := range history {
+		wanted := current.DeepCopy()
+		write.change(wanted)
+		short, err := newShort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := short.Update(live, wanted.DeepCopy(), write.manager)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := whole.Update(live, wanted.DeepCopy(), write.manager)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(timeless(b.(*corev1.Pod)), timeless(a.(*corev1.Pod))); diff != "" {
+			t.Errorf("write %d by %s: -whole converter +typer\n%s", i, write.manager, diff)
+		}
+		current = a.(*corev1.Pod)
+		live = current
+	}
+}
+
+func timeless(p *corev1.Pod) *corev1.Pod {
+	p = p.DeepCopy()
+	for i := range p.ManagedFields {
+		p.ManagedFields[i].Time = nil
+	}
+	return p
+}
+
+func BenchmarkTrackCreate(b *testing.B) {
+	d, tracker := podDoor(b)
+	managers := tracker.managers(d)
+	pod := trackedPod()
+	pod.Spec.Containers[0].Env = pod.Spec.Containers[0].Env[:1]
+	b.ReportAllocs()
+	for b.Loop() {
+		m, err := managers()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := m.Update(d.kind.HubVersion().New(), pod.DeepCopy(), "bench"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkTrackStatus(b *testing.B) {
+	d, tracker := podDoor(b)
+	managers := tracker.managers(d)
+	m, err := managers()
+	if err != nil {
+		b.Fatal(err)
+	}
+	live, err := m.Update(d.kind.HubVersion().New(), trackedPod(), "bench")
+	if err != nil {
+		b.Fatal(err)
+	}
+	next := live.(*corev1.Pod).DeepCopy()
+	next.Status.Message = "changed"
+	b.ReportAllocs()
+	for b.Loop() {
+		m, err := managers()
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := m.Update(live, next.DeepCopy(), "kubelet"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
