@@ -12,6 +12,7 @@ import (
 	"time"
 
 	certificates "k8s.io/api/certificates/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/clock"
@@ -34,6 +35,8 @@ type Config struct {
 	AuthenticationKubeconfig, AuthorizationKubeconfig string
 	KubeAPIQPS                                        float32 // requests per second of each controller; < 0: no limit
 	KubeAPIBurst                                      int
+	// KubeAPIContentType is how built-in objects are encoded on the wire.
+	KubeAPIContentType string
 	// MinResyncPeriod is how often every object is looked at again without an event.
 	MinResyncPeriod time.Duration
 
@@ -70,6 +73,8 @@ type Config struct {
 	RootCAFile string
 	// ServiceAccountPrivateKeyFile signs the tokens kept in Secrets; without it those stay empty.
 	ServiceAccountPrivateKeyFile string
+	// LegacySATokenCleanUpPeriod is how long a generated token Secret is kept without use.
+	LegacySATokenCleanUpPeriod time.Duration
 
 	// ClusterSigningCertFile and -KeyFile sign for all signers that have no files of their own.
 	ClusterSigningCertFile, ClusterSigningKeyFile                               string
@@ -102,6 +107,7 @@ func DefaultConfig() Config {
 	return Config{
 		KubeAPIQPS:           20,
 		KubeAPIBurst:         30,
+		KubeAPIContentType:   runtime.ContentTypeProtobuf,
 		MinResyncPeriod:      12 * time.Hour,
 		Controllers:          []string{"*"},
 		BindAddress:          "0.0.0.0",
@@ -119,9 +125,10 @@ func DefaultConfig() Config {
 		UnhealthyZoneThreshold:    0.55,
 		TerminatedPodGCThreshold:  12500,
 
-		ClusterSigningDuration: 365 * 24 * time.Hour,
-		EnableGarbageCollector: true,
-		MaxEndpointsPerSlice:   100,
+		ClusterSigningDuration:     365 * 24 * time.Hour,
+		LegacySATokenCleanUpPeriod: 365 * 24 * time.Hour,
+		EnableGarbageCollector:     true,
+		MaxEndpointsPerSlice:       100,
 
 		ConcurrentDeploymentSyncs:      5,
 		ConcurrentReplicaSetSyncs:      5,
@@ -157,6 +164,9 @@ func (c *Config) validate() error {
 	if _, err := c.enabled(); err != nil {
 		errs = append(errs, err)
 	}
+	if t := c.KubeAPIContentType; t != runtime.ContentTypeProtobuf && t != runtime.ContentTypeJSON {
+		errs = append(errs, fmt.Errorf("--kube-api-content-type %q: use %s or %s", t, runtime.ContentTypeProtobuf, runtime.ContentTypeJSON))
+	}
 	if c.SecurePort < 0 || c.SecurePort > 65535 {
 		errs = append(errs, fmt.Errorf("--secure-port %d: use a port number, or 0 to serve nothing", c.SecurePort))
 	}
@@ -171,6 +181,9 @@ func (c *Config) validate() error {
 	}
 	if c.NodeMonitorPeriod <= 0 || c.NodeMonitorGracePeriod <= c.NodeMonitorPeriod {
 		errs = append(errs, fmt.Errorf("--node-monitor-grace-period %v must be longer than --node-monitor-period %v", c.NodeMonitorGracePeriod, c.NodeMonitorPeriod))
+	}
+	if c.LegacySATokenCleanUpPeriod <= 0 {
+		errs = append(errs, fmt.Errorf("--legacy-service-account-token-clean-up-period %v must be longer than nothing", c.LegacySATokenCleanUpPeriod))
 	}
 	if c.MaxEndpointsPerSlice < 1 || c.MaxEndpointsPerSlice > 1000 {
 		errs = append(errs, fmt.Errorf("--max-endpoints-per-slice %d: use 1 to 1000", c.MaxEndpointsPerSlice))
@@ -220,16 +233,23 @@ func (c *Config) nodeLifecycle() nodelifecycle.Options {
 // rest returns how the API server is reached; the result belongs to the caller.
 func (c *Config) rest() (*rest.Config, error) {
 	if c.Client != nil {
-		config := rest.CopyConfig(c.Client)
-		config.QPS, config.Burst = c.KubeAPIQPS, c.KubeAPIBurst
-		return config, nil
+		return c.tune(rest.CopyConfig(c.Client)), nil
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
+	return c.tune(config), nil
+}
+
+// tune sets how fast and in which encoding the API server is spoken to.
+func (c *Config) tune(config *rest.Config) *rest.Config {
 	config.QPS, config.Burst = c.KubeAPIQPS, c.KubeAPIBurst
-	return config, nil
+	config.ContentType = c.KubeAPIContentType
+	if config.ContentType == runtime.ContentTypeProtobuf {
+		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	}
+	return config
 }
 
 // nodeCIDRs reads the flags of node address management.

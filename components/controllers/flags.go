@@ -9,6 +9,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.AuthorizationKubeconfig, "authorization-kubeconfig", c.AuthorizationKubeconfig, "checked at start; health and metrics are served without authorization")
 	fs.Float32Var(&c.KubeAPIQPS, "kube-api-qps", c.KubeAPIQPS, "requests per second of each controller; negative: no limit")
 	fs.IntVar(&c.KubeAPIBurst, "kube-api-burst", c.KubeAPIBurst, "requests each controller may send at once")
+	fs.StringVar(&c.KubeAPIContentType, "kube-api-content-type", c.KubeAPIContentType, "encoding of built-in objects on the wire: application/vnd.kubernetes.protobuf or application/json")
 	fs.DurationVar(&c.MinResyncPeriod, "min-resync-period", c.MinResyncPeriod, "how often every object is looked at again without an event")
 
 	fs.StringSliceVar(&c.Controllers, "controllers", c.Controllers, "controllers to run: '*' is all, 'name' is that one, '-name' is not that one; all: "+names())
@@ -39,6 +40,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 
 	fs.StringVar(&c.RootCAFile, "root-ca-file", c.RootCAFile, "certificate authority to publish in every namespace; the one of the kubeconfig if empty")
 	fs.StringVar(&c.ServiceAccountPrivateKeyFile, "service-account-private-key-file", c.ServiceAccountPrivateKeyFile, "key that signs the service account tokens kept in Secrets; without it those stay empty")
+	fs.DurationVar(&c.LegacySATokenCleanUpPeriod, "legacy-service-account-token-clean-up-period", c.LegacySATokenCleanUpPeriod, "how long a generated token Secret is kept without use")
 
 	fs.StringVar(&c.ClusterSigningCertFile, "cluster-signing-cert-file", c.ClusterSigningCertFile, "certificate of the authority that signs requests")
 	fs.StringVar(&c.ClusterSigningKeyFile, "cluster-signing-key-file", c.ClusterSigningKeyFile, "key of the authority that signs requests")

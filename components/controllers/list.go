@@ -12,12 +12,15 @@ import (
 	"quintet.dev/quintet/components/controllers/endpoints"
 	"quintet.dev/quintet/components/controllers/endpointslice"
 	"quintet.dev/quintet/components/controllers/job"
+	"quintet.dev/quintet/components/controllers/legacytokens"
 	"quintet.dev/quintet/components/controllers/nodelifecycle"
+	"quintet.dev/quintet/components/controllers/nodettl"
 	"quintet.dev/quintet/components/controllers/podgc"
 	"quintet.dev/quintet/components/controllers/replicaset"
 	"quintet.dev/quintet/components/controllers/runner"
 	"quintet.dev/quintet/components/controllers/serviceaccount"
 	"quintet.dev/quintet/components/controllers/statefulset"
+	"quintet.dev/quintet/components/controllers/storageprotection"
 	"quintet.dev/quintet/components/controllers/tainteviction"
 	"quintet.dev/quintet/components/controllers/ttlafterfinished"
 )
@@ -39,6 +42,7 @@ type entry struct {
 
 func one(*Config) int  { return 1 }
 func four(*Config) int { return 4 }
+func five(*Config) int { return 5 }
 
 // list is all controllers.
 func list() []entry {
@@ -84,6 +88,15 @@ func list() []entry {
 		{"disruption-controller", "disruption", "disruption-controller", "controllermanager", one, makeDisruption, "policy/v1/poddisruptionbudgets"},
 		{"job-controller", "job", "job-controller", "job-controller",
 			func(c *Config) int { return c.ConcurrentJobSyncs }, plain(job.New), "batch/v1/jobs"},
+		{"persistentvolumeclaim-protection-controller", "pvc-protection", "pvc-protection-controller", "persistentvolumeclaim-protection-controller", one,
+			plain(storageprotection.NewClaims), ""},
+		{"persistentvolume-protection-controller", "pv-protection", "pv-protection-controller", "persistentvolume-protection-controller", one,
+			plain(storageprotection.NewVolumes), ""},
+		{"ttl-controller", "ttl", "ttl-controller", "ttl-controller", five, plain(nodettl.New), ""},
+		{"legacy-serviceaccount-token-cleaner-controller", "legacy-service-account-token-cleaner", "legacy-service-account-token-cleaner",
+			"legacy-service-account-token-cleaner", one, func(h *host, env runner.Env) (runner.Controller, error) {
+				return legacytokens.New(env, h.config.LegacySATokenCleanUpPeriod)
+			}, ""},
 		{"node-ipam-controller", "nodeipam", "node-controller", "cidrAllocator", one, makeNodeIPAM, ""},
 	}
 }

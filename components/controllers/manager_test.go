@@ -87,6 +87,27 @@ func TestFlagsKeepDefaults(t *testing.T) {
 	}
 }
 
+func TestSpeaksProtobuf(t *testing.T) {
+	for contentType, accepts := range map[string]string{
+		"application/vnd.kubernetes.protobuf": "application/vnd.kubernetes.protobuf,application/json",
+		"application/json":                    "",
+	} {
+		c := DefaultConfig()
+		c.Client, c.KubeAPIContentType = &rest.Config{Host: "h"}, contentType
+		root, err := c.rest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		speaker, err := newClients(root, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := speaker.config("deployment-controller"); got.ContentType != contentType || got.AcceptContentTypes != accepts || got.QPS != c.KubeAPIQPS {
+			t.Errorf("%s: sends %q, accepts %q, %v requests per second", contentType, got.ContentType, got.AcceptContentTypes, got.QPS)
+		}
+	}
+}
+
 func TestConfigErrors(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	for want, flags := range map[string][]string{
@@ -94,6 +115,7 @@ func TestConfigErrors(t *testing.T) {
 		"--authentication-kubeconfig":       {"--authentication-kubeconfig=" + missing},
 		`"nonsense"`:                        {"--controllers=nonsense"},
 		"--secure-port 70000":               {"--secure-port=70000"},
+		"--kube-api-content-type":           {"--kube-api-content-type=text/plain"},
 		"--bind-address":                    {"--bind-address=nowhere"},
 		"--tls-cert-file":                   {"--tls-cert-file=x"},
 		"--allocate-node-cidrs":             {"--allocate-node-cidrs"},

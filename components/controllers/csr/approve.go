@@ -114,12 +114,5 @@ func (a *Approver) approve(ctx context.Context, csr *certificates.CertificateSig
 		LastUpdateTime: now, LastTransitionTime: now,
 	})
 	_, err := a.env.Client.CertificatesV1().CertificateSigningRequests().UpdateApproval(ctx, approved.Name, approved, metav1.UpdateOptions{})
-	return ignoreGone(err)
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return runner.IgnoreGone(err)
 }

@@ -84,7 +84,7 @@ func (c *Cleaner) clean(ctx context.Context) {
 		err := c.env.Client.CertificatesV1().CertificateSigningRequests().Delete(ctx, csr.Name, metav1.DeleteOptions{
 			Preconditions: metav1.NewUIDPreconditions(string(csr.UID)),
 		})
-		if ignoreGone(err) != nil && ctx.Err() == nil {
+		if runner.IgnoreGone(err) != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).V(2).Info("Stale certificate signing request not deleted, will be tried again", "csr", csr.Name, "err", err)
 		}
 	}

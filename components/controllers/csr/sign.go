@@ -102,7 +102,7 @@ func (s *Signer) reconcile(ctx context.Context, name string) error {
 		return fmt.Errorf("sign certificate signing request %s: %w", name, err)
 	}
 	_, err = s.env.Client.CertificatesV1().CertificateSigningRequests().UpdateStatus(ctx, changed, metav1.UpdateOptions{})
-	return ignoreGone(err)
+	return runner.IgnoreGone(err)
 }
 
 func waitsForSigner(csr *certificates.CertificateSigningRequest) bool {

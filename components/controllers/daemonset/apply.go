@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quintet.dev/quintet/components/controllers/pods"
+	"quintet.dev/quintet/components/controllers/runner"
 )
 
 func (c *Controller) apply(ctx context.Context, key string, set *apps.DaemonSet, hash string, p plan) error {
@@ -30,7 +31,7 @@ func (c *Controller) apply(ctx context.Context, key string, set *apps.DaemonSet,
 		changed := set.DeepCopy()
 		changed.Status = p.status
 		_, err := c.env.Client.AppsV1().DaemonSets(set.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
-		if err = ignoreGone(err); err != nil {
+		if err = runner.IgnoreGone(err); err != nil {
 			return fmt.Errorf("update status of daemon set %s: %w", key, err)
 		}
 	}
@@ -70,16 +71,9 @@ func (c *Controller) delete(ctx context.Context, key string, set *apps.DaemonSet
 			return nil
 		}
 		c.pending.DeletionObserved(key, pod.UID)
-		if err = ignoreGone(err); err != nil {
+		if err = runner.IgnoreGone(err); err != nil {
 			c.env.Events.Eventf(set, v1.EventTypeWarning, "FailedDelete", "Error deleting: %v", err)
 		}
 		return err
 	}))
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

@@ -76,7 +76,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	}
 	budget, err := c.budgets.PodDisruptionBudgets(namespace).Get(name)
 	if err != nil {
-		return ignoreGone(err)
+		return runner.IgnoreGone(err)
 	}
 	p, err := c.plan(ctx, budget)
 	if err != nil {
@@ -203,12 +203,5 @@ func (c *Controller) write(ctx context.Context, budget, changed *policy.PodDisru
 		return nil
 	}
 	_, err := c.env.Client.PolicyV1().PodDisruptionBudgets(budget.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
-	return ignoreGone(err)
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return runner.IgnoreGone(err)
 }

@@ -87,7 +87,7 @@ func (c *Controller) delete(ctx context.Context, current *v1.Endpoints) error {
 	err := c.env.Client.CoreV1().Endpoints(current.Namespace).Delete(ctx, current.Name, metav1.DeleteOptions{
 		Preconditions: metav1.NewUIDPreconditions(string(current.UID)),
 	})
-	return ignoreGone(err)
+	return runner.IgnoreGone(err)
 }
 
 func (c *Controller) write(ctx context.Context, service *v1.Service, current, next *v1.Endpoints) error {
@@ -112,11 +112,4 @@ func (c *Controller) write(ctx context.Context, service *v1.Service, current, ne
 		c.env.Events.Eventf(service, v1.EventTypeWarning, "FailedToCreateEndpoint", "Failed to create endpoint for service %v/%v: %v", service.Namespace, service.Name, err)
 	}
 	return fmt.Errorf("create endpoints %s/%s: %w", service.Namespace, service.Name, err)
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/metadata"
 	"k8s.io/klog/v2"
+
+	"quintet.dev/quintet/components/controllers/runner"
 )
 
 func (c *Controller) client(o *object) metadata.ResourceInterface {
@@ -62,11 +64,11 @@ func (c *Controller) collect(ctx context.Context, o *object) error {
 	}
 	if todo.unblock {
 		if now, err = c.unblock(ctx, o, now); err != nil {
-			return ignoreGone(err)
+			return runner.IgnoreGone(err)
 		}
 	}
 	klog.FromContext(ctx).V(2).Info("Deleting object", "kind", o.kind.Kind, "namespace", o.namespace, "name", o.name, "policy", todo.policy)
-	return ignoreGone(c.client(o).Delete(ctx, o.name, metav1.DeleteOptions{
+	return runner.IgnoreGone(c.client(o).Delete(ctx, o.name, metav1.DeleteOptions{
 		PropagationPolicy: &todo.policy,
 		Preconditions:     &metav1.Preconditions{UID: &now.UID, ResourceVersion: &now.ResourceVersion},
 	}))
@@ -181,7 +183,7 @@ func (c *Controller) dropOwners(ctx context.Context, o *object, now *metav1.Part
 		return nil
 	}
 	_, err := c.patch(ctx, o, now, map[string]any{"ownerReferences": left})
-	return ignoreGone(err)
+	return runner.IgnoreGone(err)
 }
 
 func (c *Controller) unblock(ctx context.Context, o *object, now *metav1.PartialObjectMetadata) (*metav1.PartialObjectMetadata, error) {
@@ -199,7 +201,7 @@ func (c *Controller) dropFinalizer(ctx context.Context, o *object, finalizer str
 	}
 	left := slices.DeleteFunc(slices.Clone(now.Finalizers), func(f string) bool { return f == finalizer })
 	_, err = c.patch(ctx, o, now, map[string]any{"finalizers": left})
-	return ignoreGone(err)
+	return runner.IgnoreGone(err)
 }
 
 // patch merges metadata into the version that was decided on; a newer one is a conflict, and decided on again.
@@ -210,11 +212,4 @@ func (c *Controller) patch(ctx context.Context, o *object, now *metav1.PartialOb
 		return nil, err
 	}
 	return c.client(o).Patch(ctx, o.name, types.MergePatchType, body, metav1.PatchOptions{})
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

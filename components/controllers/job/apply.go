@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"quintet.dev/quintet/components/controllers/pods"
+	"quintet.dev/quintet/components/controllers/runner"
 )
 
 func (c *Controller) apply(ctx context.Context, key string, job *batch.Job, p plan) error {
@@ -46,7 +47,7 @@ func (c *Controller) release(ctx context.Context, pod *v1.Pod) error {
 		return err
 	}
 	_, err = c.env.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
-	return ignoreGone(err)
+	return runner.IgnoreGone(err)
 }
 
 func (c *Controller) delete(ctx context.Context, key string, job *batch.Job, doomed []*v1.Pod) error {
@@ -63,7 +64,7 @@ func (c *Controller) delete(ctx context.Context, key string, job *batch.Job, doo
 			return nil
 		}
 		c.pending.DeletionObserved(key, pod.UID)
-		if err = ignoreGone(err); err != nil {
+		if err = runner.IgnoreGone(err); err != nil {
 			c.env.Events.Eventf(job, v1.EventTypeWarning, "FailedDelete", "Error deleting: %v", err)
 		}
 		return err

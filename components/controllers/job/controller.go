@@ -161,7 +161,7 @@ func (c *Controller) freePod(ctx context.Context, key string) error {
 	}
 	pod, err := c.all.Pods(namespace).Get(name)
 	if err != nil || !tracked(pod) {
-		return ignoreGone(err)
+		return runner.IgnoreGone(err)
 	}
 	if ref := metav1.GetControllerOfNoCopy(pod); ref != nil {
 		if ref.Kind != kind.Kind || c.owner(namespace, ref) != nil {
@@ -171,7 +171,7 @@ func (c *Controller) freePod(ctx context.Context, key string) error {
 		if err == nil && found.UID == ref.UID {
 			return nil // seen later
 		}
-		if ignoreGone(err) != nil {
+		if runner.IgnoreGone(err) != nil {
 			return err
 		}
 	}
@@ -186,12 +186,5 @@ func (c *Controller) writeStatus(ctx context.Context, job *batch.Job, next batch
 	changed := job.DeepCopy()
 	changed.Status = next
 	_, err := c.env.Client.BatchV1().Jobs(job.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
-	return ignoreGone(err)
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return runner.IgnoreGone(err)
 }

@@ -79,12 +79,12 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	if ns.Status.Phase != v1.NamespaceTerminating {
 		ns.Status.Phase = v1.NamespaceTerminating
 		if ns, err = client.UpdateStatus(ctx, ns, metav1.UpdateOptions{}); err != nil {
-			return ignoreGone(err)
+			return runner.IgnoreGone(err)
 		}
 	}
 	o, wait := c.content.remove(ctx, name, c.grace(name))
 	if ns, err = c.report(ctx, ns, o); err != nil {
-		return ignoreGone(err)
+		return runner.IgnoreGone(err)
 	}
 	switch {
 	case o.failed():
@@ -95,7 +95,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	}
 	ns.Spec.Finalizers = slices.DeleteFunc(ns.Spec.Finalizers, func(f v1.FinalizerName) bool { return f == v1.FinalizerKubernetes })
 	_, err = client.Finalize(ctx, ns, metav1.UpdateOptions{})
-	return ignoreGone(err)
+	return runner.IgnoreGone(err)
 }
 
 // next looks often at first, then seldom: what has not gone by now waits for someone.
@@ -128,11 +128,4 @@ func (c *Controller) grace(namespace string) func(string) time.Duration {
 		}
 		return time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second
 	}
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

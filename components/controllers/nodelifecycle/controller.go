@@ -180,7 +180,7 @@ func (c *Controller) reconcile(ctx context.Context, name string) error {
 	taints, changed := nodes.WithTaints(node.Spec.Taints, add, append(remove, cured...), metav1.NewTime(c.env.Clock.Now()))
 	if wanted := missingLabels(node); changed || wanted != nil {
 		if err := nodes.Patch(ctx, c.env.Client, node, taints, wanted); err != nil {
-			return ignoreGone(err)
+			return runner.IgnoreGone(err)
 		}
 	}
 	return c.markPods(ctx, node)
@@ -238,11 +238,4 @@ func (c *Controller) giveBack(zone string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.buckets[zone].tokens++
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"quintet.dev/quintet/components/controllers/nodes"
 	"quintet.dev/quintet/components/controllers/pods"
+	"quintet.dev/quintet/components/controllers/runner"
 )
 
 // markPods takes the pods of a node that fell silent out of service, once: a kubelet that still lives may say
@@ -50,5 +51,5 @@ func (c *Controller) markPod(ctx context.Context, pod *v1.Pod) error {
 	if err == nil {
 		c.env.Events.Event(pod, v1.EventTypeWarning, "NodeNotReady", "Node is not ready")
 	}
-	return ignoreGone(err)
+	return runner.IgnoreGone(err)
 }

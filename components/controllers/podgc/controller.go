@@ -110,19 +110,12 @@ func (c *Controller) delete(ctx context.Context, d doomed) error {
 			patch = pods.DisruptionPatch(d.pod, d.reason, d.message, true, c.env.Clock.Now())
 		}
 		if _, err := client.Patch(ctx, d.pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-			return ignoreGone(err)
+			return runner.IgnoreGone(err)
 		}
 	}
 	err := client.Delete(ctx, d.pod.Name, metav1.DeleteOptions{
 		GracePeriodSeconds: new(int64),
 		Preconditions:      metav1.NewUIDPreconditions(string(d.pod.UID)),
 	})
-	return ignoreGone(err)
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return runner.IgnoreGone(err)
 }

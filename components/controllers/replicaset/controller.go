@@ -202,26 +202,19 @@ func (c *Controller) writeStatus(ctx context.Context, set *apps.ReplicaSet, next
 	changed.Status = next
 	_, err := client.UpdateStatus(ctx, changed, metav1.UpdateOptions{})
 	if !apierrors.IsConflict(err) {
-		return ignoreGone(err)
+		return runner.IgnoreGone(err)
 	}
 	fresh, err := client.Get(ctx, set.Name, metav1.GetOptions{})
 	if err != nil {
-		return ignoreGone(err)
+		return runner.IgnoreGone(err)
 	}
 	if fresh.UID != set.UID {
 		return nil
 	}
 	fresh.Status = next
 	_, err = client.UpdateStatus(ctx, fresh, metav1.UpdateOptions{})
-	if err = ignoreGone(err); err != nil {
+	if err = runner.IgnoreGone(err); err != nil {
 		return fmt.Errorf("update status of replica set %s/%s: %w", set.Namespace, set.Name, err)
 	}
 	return nil
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quintet.dev/quintet/components/controllers/history"
+	"quintet.dev/quintet/components/controllers/runner"
 )
 
 func (c *Controller) apply(ctx context.Context, key string, set *apps.StatefulSet, p plan, revisions map[string]*apps.ControllerRevision) error {
@@ -25,7 +26,7 @@ func (c *Controller) apply(ctx context.Context, key string, set *apps.StatefulSe
 		changed := set.DeepCopy()
 		changed.Status = p.status
 		_, err := c.env.Client.AppsV1().StatefulSets(set.Namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{})
-		if err = ignoreGone(err); err != nil {
+		if err = runner.IgnoreGone(err); err != nil {
 			return fmt.Errorf("update status of stateful set %s: %w", key, err)
 		}
 	}
@@ -108,13 +109,13 @@ func (c *Controller) retainClaim(ctx context.Context, set *apps.StatefulSet, cla
 	updated := claim.DeepCopy()
 	updated.OwnerReferences = refs
 	_, err := c.env.Client.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, updated, metav1.UpdateOptions{})
-	return ignoreGone(err)
+	return runner.IgnoreGone(err)
 }
 
 func (c *Controller) delete(ctx context.Context, set *apps.StatefulSet, doomed []*v1.Pod) error {
 	for _, pod := range doomed {
 		err := c.env.Client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
-		if ignoreGone(err) != nil {
+		if runner.IgnoreGone(err) != nil {
 			c.env.Events.Eventf(set, v1.EventTypeWarning, "FailedDelete", "delete Pod %s in StatefulSet %s failed error: %v", pod.Name, set.Name, err)
 			return err
 		}
@@ -123,11 +124,4 @@ func (c *Controller) delete(ctx context.Context, set *apps.StatefulSet, doomed [
 		}
 	}
 	return nil
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

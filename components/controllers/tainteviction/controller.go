@@ -10,7 +10,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -134,12 +133,12 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	pod, err := c.pods.Pods(namespace).Get(name)
 	if err != nil || pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil {
 		c.settle(key)
-		return ignoreGone(err)
+		return runner.IgnoreGone(err)
 	}
 	node, err := c.nodes.Get(pod.Spec.NodeName)
 	if err != nil {
 		c.settle(key)
-		return ignoreGone(err)
+		return runner.IgnoreGone(err)
 	}
 	at, leave := deadline(node.Spec.Taints, pod.Spec.Tolerations, c.since(pod))
 	if !leave {
@@ -173,18 +172,11 @@ func (c *Controller) evict(ctx context.Context, pod *v1.Pod) error {
 	client := c.env.Client.CoreV1().Pods(pod.Namespace)
 	patch := pods.DisruptionPatch(pod, "DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint", false, c.env.Clock.Now())
 	if _, err := client.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
-		return ignoreGone(err)
+		return runner.IgnoreGone(err)
 	}
 	err := client.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))})
-	if err = ignoreGone(err); err != nil {
+	if err = runner.IgnoreGone(err); err != nil {
 		return fmt.Errorf("evict pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	return nil
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

@@ -9,7 +9,6 @@ import (
 
 	batch "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	batchlisters "k8s.io/client-go/listers/batch/v1"
 	"k8s.io/client-go/tools/cache"
@@ -59,7 +58,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	}
 	job, err := c.jobs.Jobs(namespace).Get(name)
 	if err != nil {
-		return ignoreGone(err)
+		return runner.IgnoreGone(err)
 	}
 	if c.wait(key, job) {
 		return nil
@@ -68,7 +67,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	client := c.env.Client.BatchV1().Jobs(namespace)
 	fresh, err := client.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return ignoreGone(err)
+		return runner.IgnoreGone(err)
 	}
 	if c.wait(key, fresh) {
 		return nil
@@ -78,7 +77,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 		PropagationPolicy: &foreground,
 		Preconditions:     &metav1.Preconditions{UID: &fresh.UID, ResourceVersion: &fresh.ResourceVersion},
 	})
-	if err = ignoreGone(err); err != nil {
+	if err = runner.IgnoreGone(err); err != nil {
 		return fmt.Errorf("delete finished job %s: %w", key, err)
 	}
 	return nil
@@ -95,11 +94,4 @@ func (c *Controller) wait(key string, job *batch.Job) bool {
 		return true
 	}
 	return false
-}
-
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }
