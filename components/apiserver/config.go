@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -107,7 +108,7 @@ func (c Config) complete() (Config, error) {
 	if len(c.AuthorizationModes) == 0 {
 		c.AuthorizationModes = []string{authz.ModeAlwaysAllow}
 	}
-	if c.AuthorizationModes[0] == authz.ModeAlwaysAllow {
+	if slices.Contains(c.AuthorizationModes, authz.ModeAlwaysAllow) {
 		c.NoAnonymousAuth = true // as upstream: nobody may do everything
 	}
 	if c.BindAddress == nil {

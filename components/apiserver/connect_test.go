@@ -12,9 +12,12 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/remotecommand"
@@ -44,6 +47,14 @@ func fakeKubelet(t *testing.T, client kubernetes.Interface) {
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
 		if r.PathValue("pod") == "broken" {
 			http.Error(w, "no log here", http.StatusNotFound)
+			return
+		}
+		if r.URL.Query().Get("previous") != "" {
+			http.Error(w, `previous terminated container "c" in pod "p" not found`, http.StatusBadRequest)
+			return
+		}
+		if r.URL.Query().Get("limitBytes") != "" {
+			http.Error(w, "the disk is gone", http.StatusInternalServerError)
 			return
 		}
 		_, _ = io.WriteString(w, r.PathValue("container")+" said "+r.URL.RawQuery+"\n")
@@ -84,7 +95,12 @@ func TestLogs(t *testing.T) {
 	fakeKubelet(t, client)
 	lines := int64(3)
 	read := func(name string, o *corev1.PodLogOptions) (string, error) {
-		text, err := client.CoreV1().Pods("default").GetLogs(name, o).DoRaw(t.Context())
+		stream, err := client.CoreV1().Pods("default").GetLogs(name, o).Stream(t.Context())
+		if err != nil {
+			return "", err
+		}
+		defer stream.Close()
+		text, err := io.ReadAll(stream)
 		return string(text), err
 	}
 	if text, err := read("p", &corev1.PodLogOptions{TailLines: &lines, Follow: true}); err != nil || text != "c said follow=true&tailLines=3\n" {
@@ -98,6 +114,14 @@ func TestLogs(t *testing.T) {
 	}
 	if _, err := read("broken", &corev1.PodLogOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("what the kubelet refuses: %v", err)
+	}
+	_, err := read("p", &corev1.PodLogOptions{Previous: true})
+	if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), `previous terminated container "c" in pod "p" not found`) {
+		t.Errorf("of no earlier container: %v", err)
+	}
+	_, err = read("p", &corev1.PodLogOptions{LimitBytes: &lines})
+	if !apierrors.IsInternalError(err) || !strings.Contains(err.Error(), "Internal error occurred: the disk is gone") {
+		t.Errorf("of a kubelet in trouble: %v", err)
 	}
 }
 
@@ -141,5 +165,62 @@ func TestNodeProxy(t *testing.T) {
 	out, err := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/n1/proxy/stats/summary").DoRaw(t.Context())
 	if err != nil || string(out) != "stats /stats/summary" {
 		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+// TestShellNeedsCreate: a WebSocket into a pod is a GET, but takes the same permission as the POST of SPDY.
+func TestShellNeedsCreate(t *testing.T) {
+	f := start(t, withoutServiceAccounts)
+	client := f.client(t)
+	fakeKubelet(t, client)
+	grant := func(verbs ...string) {
+		t.Helper()
+		role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "shell"},
+			Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"pods/exec"}, Verbs: verbs}}}
+		if _, err := client.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err == nil {
+			binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "shell"},
+				RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "shell"},
+				Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "alice"}}}
+			if _, err := client.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		} else if _, err := client.RbacV1().ClusterRoles().Update(t.Context(), role, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func() error {
+		at := client.CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name("p").SubResource("exec").
+			VersionedParams(&corev1.PodExecOptions{Command: []string{"shout"}, Stdin: true, Stdout: true}, scheme.ParameterCodec).URL()
+		executor, err := remotecommand.NewWebSocketExecutor(f.as("alice"), "GET", at.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader("x"), Stdout: io.Discard})
+	}
+	grant("get")
+	allowed := func(verb string) bool {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: "alice",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Resource: "pods", Subresource: "exec", Namespace: "default"}}}
+		out, err := client.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		return err == nil && out.Status.Allowed
+	}
+	waitUntil(t, func() bool { return allowed("get") })
+	if err := run(); err == nil || !strings.Contains(err.Error(), "cannot create resource") {
+		t.Errorf("with get only: %v", err)
+	}
+	grant("get", "create")
+	waitUntil(t, func() bool { return allowed("create") })
+	if err := run(); err != nil {
+		t.Errorf("with create: %v", err)
+	}
+}
+
+// waitUntil polls, as what decides follows the store at a small distance.
+func waitUntil(t *testing.T, done func() bool) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		return done(), nil
+	}); err != nil {
+		t.Fatal(err)
 	}
 }

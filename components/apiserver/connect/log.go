@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -50,17 +51,24 @@ func (c *Connector) log(w http.ResponseWriter, r *http.Request, namespace, name 
 		return apierrors.NewInternalError(err)
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
+	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusPartialContent {
 		return kubeletError(response, pod.Name)
 	}
 	stream(w, response.Body, o.Follow)
 	return nil
 }
 
-// kubeletError passes on why a kubelet refused.
+// kubeletError passes on why a kubelet refused. As upstream has it, only what is the client's fault or the kubelet's own
+// failure comes with the kubelet's words.
 func kubeletError(response *http.Response, pod string) error {
-	text, _ := io.ReadAll(io.LimitReader(response.Body, 4096))
-	return apierrors.NewGenericServerResponse(response.StatusCode, "", schema.GroupResource{Resource: "pods/log"}, pod, string(text), 0, true)
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 50000))
+	switch response.StatusCode {
+	case http.StatusInternalServerError:
+		return apierrors.NewInternalError(errors.New(string(text)))
+	case http.StatusBadRequest:
+		return apierrors.NewBadRequest(string(text))
+	}
+	return apierrors.NewGenericServerResponse(response.StatusCode, "", schema.GroupResource{Resource: "pods/log"}, pod, string(text), 0, false)
 }
 
 // stream copies, and when followed sends on at once what has come.

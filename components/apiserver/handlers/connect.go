@@ -2,23 +2,128 @@ package handlers
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/conversion/queryparams"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// connected serves a subresource that takes over the connection. Whatever the HTTP method, RBAC has seen it as a verb of
-// that subresource; admission sees it as CONNECT.
+// connected serves a subresource that takes over the connection. RBAC has seen the HTTP method as a verb of that
+// subresource; admission sees CONNECT, with the parameters as an object.
 func (c *call) connected() error {
-	if c.namespace == "" && c.kind.Namespaced {
+	if c.namespace == "" && c.kind.Namespaced || c.sub.Name != "proxy" && !slices.Contains(c.verbs, c.info.Verb) {
 		return generic(http.StatusMethodNotAllowed)
 	}
-	a := attributes{operation: admission.Connect, options: &metav1.CreateOptions{}}
-	if err := c.mutate(a, nil, nil); err != nil {
+	if err := c.mayUpgrade(); err != nil {
 		return err
 	}
-	if err := c.validate(c.ctx, a, nil, nil); err != nil {
-		return err
+	if options := c.connectOptions(); options != nil {
+		if err := c.admitConnect(options); err != nil {
+			return err
+		}
 	}
 	return c.connect(c.w, c.r, c.namespace, c.name)
+}
+
+// mayUpgrade asks for create where a GET becomes a WebSocket into a pod: who may only read must not get a shell
+// (KEP-5539 made the verb the same as for SPDY, which is a POST).
+func (c *call) mayUpgrade() error {
+	if c.info.Verb != "get" || !wsstream.IsWebSocketRequest(c.r) || c.kind.Resource != "pods" {
+		return nil
+	}
+	switch c.sub.Name {
+	case "exec", "attach", "portforward":
+		return c.mayCreate()
+	}
+	return nil
+}
+
+// admitConnect shows the parameters to admission, which may change those of streams.
+func (c *call) admitConnect(options runtime.Object) error {
+	a := attributes{operation: admission.Connect}
+	d := *c.door
+	d.gvk = options.GetObjectKind().GroupVersionKind()
+	seen := *c
+	seen.door = &d
+	before := options.DeepCopyObject()
+	if err := seen.mutate(a, options, nil); err != nil {
+		return err
+	}
+	if err := seen.validate(c.ctx, a, options, nil); err != nil {
+		return err
+	}
+	if c.sub.Name == "proxy" || apiequality.Semantic.DeepEqual(before, options) {
+		return nil
+	}
+	query, err := queryparams.Convert(options)
+	if err != nil {
+		return apierrors.NewInternalError(err)
+	}
+	query.Del("apiVersion")
+	query.Del("kind")
+	c.r.URL.RawQuery = query.Encode()
+	return nil
+}
+
+// connectOptions are the parameters of the request as an object; nil for what is no connection but a plain read.
+func (c *call) connectOptions() runtime.Object {
+	q := c.r.URL.Query()
+	switch c.kind.Resource + "/" + c.sub.Name {
+	case "pods/exec":
+		return &corev1.PodExecOptions{
+			TypeMeta: coreType("PodExecOptions"),
+			Stdin:    isSet(q, "stdin"), Stdout: isSet(q, "stdout"), Stderr: isSet(q, "stderr"), TTY: isSet(q, "tty"),
+			Container: q.Get("container"), Command: q["command"],
+		}
+	case "pods/attach":
+		return &corev1.PodAttachOptions{
+			TypeMeta: coreType("PodAttachOptions"),
+			Stdin:    isSet(q, "stdin"), Stdout: isSet(q, "stdout"), Stderr: isSet(q, "stderr"), TTY: isSet(q, "tty"),
+			Container: q.Get("container"),
+		}
+	case "pods/portforward":
+		o := &corev1.PodPortForwardOptions{TypeMeta: coreType("PodPortForwardOptions")}
+		for _, text := range q["ports"] {
+			if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+				o.Ports = append(o.Ports, int32(n))
+			}
+		}
+		return o
+	case "pods/proxy":
+		return &corev1.PodProxyOptions{TypeMeta: coreType("PodProxyOptions"), Path: c.proxyPath()}
+	case "services/proxy":
+		return &corev1.ServiceProxyOptions{TypeMeta: coreType("ServiceProxyOptions"), Path: c.proxyPath()}
+	case "nodes/proxy":
+		return &corev1.NodeProxyOptions{TypeMeta: coreType("NodeProxyOptions"), Path: c.proxyPath()}
+	}
+	return nil
+}
+
+func coreType(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
+
+// proxyPath is what the client wants of the one behind the proxy.
+func (c *call) proxyPath() string {
+	if len(c.info.Parts) <= 3 {
+		return ""
+	}
+	return "/" + strings.Join(c.info.Parts[3:], "/")
+}
+
+// isSet reads a boolean parameter, which may stand alone.
+func isSet(q url.Values, name string) bool {
+	values := q[name]
+	if len(values) == 0 {
+		return false
+	}
+	v, err := strconv.ParseBool(values[0])
+	return values[0] == "" || err == nil && v
 }
