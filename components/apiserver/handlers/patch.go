@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/mergepatch"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
@@ -197,42 +195,4 @@ func (p *patcher) patchText(current []byte) (patched []byte, problems []error, e
 		return nil, nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	}
 	return patched, problems, nil
-}
-
-// strategic merges by the rules that the fields of the Go type carry.
-func (p *patcher) strategic(current, into runtime.Object) error {
-	var patch map[string]any
-	var problems []error
-	var err error
-	if p.options.FieldValidation == metav1.FieldValidationIgnore {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(p.body, &patch)
-	} else {
-		problems, err = kjson.UnmarshalStrict(p.body, &patch)
-	}
-	if err != nil {
-		return apierrors.NewBadRequest(err.Error())
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(current)
-	if err != nil {
-		return err
-	}
-	merged, err := strategicpatch.StrategicMergeMapPatch(content, patch, into)
-	switch {
-	case err == nil:
-	case mergepatch.IsPreconditionFailed(err), err == mergepatch.ErrBadJSONDoc, err == mergepatch.ErrBadPatchFormatForPrimitiveList,
-		err == mergepatch.ErrBadPatchFormatForRetainKeys, err == mergepatch.ErrBadPatchFormatForSetElementOrderList,
-		err == mergepatch.ErrUnsupportedStrategicMergePatchFormat:
-		return apierrors.NewBadRequest(err.Error())
-	case err == mergepatch.ErrNoListOfLists, mergepatch.IsConflict(err):
-		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
-	default:
-		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
-	}
-	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(merged, into, p.options.FieldValidation != metav1.FieldValidationIgnore)
-	if s, ok := runtime.AsStrictDecodingError(err); ok {
-		problems = append(problems, s.Errors()...)
-	} else if err != nil {
-		return invalidPatch(fmt.Sprintf("%+v", patch), err.Error())
-	}
-	return p.complain(problems, fmt.Sprintf("%+v", patch))
 }

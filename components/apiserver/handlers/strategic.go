@@ -1,0 +1,101 @@
+package handlers
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/mergepatch"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	kjson "sigs.k8s.io/json"
+)
+
+// strategic merges by the rules that the fields of the Go type carry.
+func (p *patcher) strategic(current, into runtime.Object) error {
+	var patch map[string]any
+	var problems []error
+	var err error
+	if p.options.FieldValidation == metav1.FieldValidationIgnore {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(p.body, &patch)
+	} else {
+		problems, err = kjson.UnmarshalStrict(p.body, &patch)
+	}
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	parts := partsOf(current, patch)
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(parts.touched)
+	if err != nil {
+		return err
+	}
+	merged, err := strategicpatch.StrategicMergeMapPatch(content, patch, into)
+	switch {
+	case err == nil:
+	case mergepatch.IsPreconditionFailed(err), err == mergepatch.ErrBadJSONDoc, err == mergepatch.ErrBadPatchFormatForPrimitiveList,
+		err == mergepatch.ErrBadPatchFormatForRetainKeys, err == mergepatch.ErrBadPatchFormatForSetElementOrderList,
+		err == mergepatch.ErrUnsupportedStrategicMergePatchFormat:
+		return apierrors.NewBadRequest(err.Error())
+	case err == mergepatch.ErrNoListOfLists, mergepatch.IsConflict(err):
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	default:
+		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+	}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(merged, into, p.options.FieldValidation != metav1.FieldValidationIgnore)
+	if s, ok := runtime.AsStrictDecodingError(err); ok {
+		problems = append(problems, s.Errors()...)
+	} else if err != nil {
+		return invalidPatch(fmt.Sprintf("%+v", patch), err.Error())
+	}
+	parts.restore(into)
+	return p.complain(problems, fmt.Sprintf("%+v", patch))
+}
+
+// parts are an object taken apart: what a patch touches, which has to be merged as a map, and the rest, which hasn't.
+type parts struct {
+	touched runtime.Object
+	rest    runtime.Object // nil if all is touched
+	kept    []int          // the fields of rest that have a value
+}
+
+// partsOf divides current, which isn't changed, by the names at the top of the patch.
+func partsOf(current runtime.Object, patch map[string]any) parts {
+	whole := parts{touched: current}
+	for name := range patch {
+		if strings.HasPrefix(name, "$") { // a directive about the whole object
+			return whole
+		}
+	}
+	v := reflect.ValueOf(current).Elem()
+	if _, free := current.(runtime.Unstructured); free || v.Kind() != reflect.Struct {
+		return whole
+	}
+	touched, rest := reflect.New(v.Type()), reflect.New(v.Type())
+	out := parts{}
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if _, ok := patch[name]; ok || name == "" {
+			touched.Elem().Field(i).Set(v.Field(i))
+			continue
+		}
+		rest.Elem().Field(i).Set(v.Field(i))
+		out.kept = append(out.kept, i)
+	}
+	out.touched, out.rest = touched.Interface().(runtime.Object), rest.Interface().(runtime.Object)
+	return out
+}
+
+// restore puts a copy of the rest into the merged object, which is of the same type.
+func (p parts) restore(merged runtime.Object) {
+	if p.rest == nil {
+		return
+	}
+	from, to := reflect.ValueOf(p.rest.DeepCopyObject()).Elem(), reflect.ValueOf(merged).Elem()
+	for _, i := range p.kept {
+		to.Field(i).Set(from.Field(i))
+	}
+}

@@ -1,0 +1,78 @@
+package handlers
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// TestStrategicInParts: only what the patch touches is merged as a map, and that shows in no outcome.
+func TestStrategicInParts(t *testing.T) {
+	patches := []string{
+		`{"status":{"message":"m","conditions":[{"type":"Ready","status":"True"}]}}`,
+		`{"metadata":{"labels":{"tier":null,"new":"1"}}}`,
+		`{"metadata":{"finalizers":null},"spec":{"containers":[{"name":"main","image":"j"}]}}`,
+		`{"status":null}`,
+		`{}`,
+		`{"$retainKeys":["spec"],"spec":{"nodeName":"n"}}`,
+		`{"spec":{"containers":[{"name":"main","$patch":"delete"}]}}`,
+	}
+	for _, text := range patches {
+		current := trackedPod()
+		current.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+		current.ResourceVersion = "7"
+		before := current.DeepCopy()
+		got := &corev1.Pod{}
+		p := patcher{body: []byte(text), options: &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}}
+		if err := p.strategic(current, got); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if diff := cmp.Diff(before, current); diff != "" {
+			t.Errorf("%s: the current object is changed\n%s", text, diff)
+		}
+		if want := mergedWhole(t, current, text); !apiequality.Semantic.DeepEqual(want, got) {
+			t.Errorf("%s: -whole +parts\n%s", text, cmp.Diff(want, got))
+		}
+		if got.Spec.NodeSelector != nil && got.Labels != nil {
+			got.Spec.NodeSelector["n"] = "2"
+			got.Labels["app"] = "changed"
+			if diff := cmp.Diff(before, current); diff != "" {
+				t.Errorf("%s: the outcome shares memory with the current object\n%s", text, diff)
+			}
+		}
+	}
+}
+
+func mergedWhole(t *testing.T, current *corev1.Pod, patch string) *corev1.Pod {
+	t.Helper()
+	text, err := json.Marshal(current)
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged, err := strategicpatch.StrategicMergePatch(text, []byte(patch), &corev1.Pod{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &corev1.Pod{}
+	if err := json.Unmarshal(merged, want); err != nil {
+		t.Fatal(err)
+	}
+	return want
+}
+
+func BenchmarkStrategicStatus(b *testing.B) {
+	current := trackedPod()
+	current.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	p := patcher{body: []byte(`{"status":{"message":"m"}}`), options: &metav1.PatchOptions{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := p.strategic(current, &corev1.Pod{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
