@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,10 +73,15 @@ func TestOneLeadsThenTheNext(t *testing.T) {
 
 func TestLost(t *testing.T) {
 	client := fake.NewClientset()
-	err := Run(t.Context(), quick(), client, "", func(ctx context.Context) error {
-		client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+	var off atomic.Bool
+	client.PrependReactor("update", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		if off.Load() {
 			return true, nil, errors.New("cut off")
-		})
+		}
+		return false, nil, nil
+	})
+	err := Run(t.Context(), quick(), client, "", func(ctx context.Context) error {
+		off.Store(true)
 		<-ctx.Done()
 		return ctx.Err()
 	})
