@@ -144,7 +144,7 @@ func (s *Server) makeBootstrap() error {
 	ip, port := s.advertised()
 	s.bootstrap = bootstrap.New(bootstrap.Config{
 		Objects: s.local, Identity: s.config.Identity,
-		AdvertiseAddress: ip, SecurePort: port, ServiceIP: s.ranges[0].Addr().Next().AsSlice(),
+		AdvertiseAddress: ip, SecurePort: port, ServiceIP: s.ranges[0].Addr().Next().AsSlice(), ServiceCIDRs: s.ranges,
 		ClientCA: s.authn.ClientCA(), RequestHeaderCA: s.authn.RequestHeaderCA(), RequestHeader: s.config.RequestHeader,
 		Clock: s.config.Clock,
 	})

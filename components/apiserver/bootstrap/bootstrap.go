@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -31,6 +32,8 @@ type Config struct {
 	SecurePort       int
 	// ServiceIP is the cluster IP of the Service "kubernetes"; nil leaves the Service out.
 	ServiceIP net.IP
+	// ServiceCIDRs are the ranges of cluster IPs that this server starts with.
+	ServiceCIDRs []netip.Prefix
 	// ClientCA and RequestHeaderCA are PEM bundles, or nil.
 	ClientCA, RequestHeaderCA []byte
 	RequestHeader             authn.RequestHeader
@@ -87,6 +90,7 @@ func (b *Bootstrap) steps() []step {
 	steps = append(steps, b.policySteps()...)
 	return append(steps,
 		step{"lease of this server", b.renewLease},
+		step{"service CIDR kubernetes", b.ensureServiceCIDR},
 		step{"service kubernetes", b.ensureService},
 		step{"endpoints of service kubernetes", b.ensureEndpoints},
 		step{"authentication of extension servers", b.ensureAuthenticationConfig},

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"context"
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -20,7 +21,8 @@ import (
 func newBootstrap(store objects.Store, host, ip string, clk *testingclock.FakeClock) *Bootstrap {
 	return New(Config{
 		Objects: store, Identity: host, AdvertiseAddress: net.ParseIP(ip), SecurePort: 6443, ServiceIP: net.ParseIP("10.96.0.1"),
-		ClientCA: []byte("pem"), RequestHeaderCA: []byte("pem2"), Clock: clk,
+		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
+		ClientCA:     []byte("pem"), RequestHeaderCA: []byte("pem2"), Clock: clk,
 		RequestHeader: authn.RequestHeader{UsernameHeaders: []string{"X-Remote-User"}},
 	})
 }

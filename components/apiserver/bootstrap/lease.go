@@ -102,7 +102,7 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 			b.leave(leaving)
 			return nil
 		case <-ticker.C():
-			for _, s := range []step{{"lease", b.renewLease}, {"service", b.ensureService}, {"endpoints", b.ensureEndpoints}} {
+			for _, s := range []step{{"lease", b.renewLease}, {"service CIDR", b.ensureServiceCIDR}, {"service", b.ensureService}, {"endpoints", b.ensureEndpoints}} {
 				if err := s.run(ctx); err != nil && ctx.Err() == nil {
 					logger.Error(err, "Could not keep what tells others of this server; trying again", "what", s.name)
 				}

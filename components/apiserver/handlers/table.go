@@ -53,6 +53,9 @@ func (c *call) rows(entries []*cache.Entry, include metav1.IncludeObjectPolicy) 
 	return func(yield func(serial.Row, error) bool) {
 		for _, e := range entries {
 			row := serial.Row{Cells: c.cells(e.Object, now)}
+			if c.kind.RowConditions != nil {
+				row.Conditions = c.kind.RowConditions(e.Object)
+			}
 			var err error
 			if f != nil {
 				row.Object, err = e.Encoded(f)

@@ -19,7 +19,8 @@ func TableKind(version string) schema.GroupVersionKind {
 
 // Row is one line of a table.
 type Row struct {
-	Cells []any
+	Cells      []any
+	Conditions []metav1.TableRowCondition
 	// Object is the JSON body that goes with the row; nil means none (includeObject=None).
 	Object []byte
 }
@@ -87,6 +88,13 @@ func writeTableJSON(w io.Writer, t Table) error {
 		first = false
 		if line, err = appendCells(append(line, `{"cells":`...), row.Cells); err != nil {
 			return err
+		}
+		if len(row.Conditions) > 0 {
+			conditions, err := json.Marshal(row.Conditions)
+			if err != nil {
+				return err
+			}
+			line = append(append(line, `,"conditions":`...), conditions...)
 		}
 		out.write(append(line, `,"object":`...))
 		object := row.Object

@@ -1,0 +1,51 @@
+package apiserver_test
+
+import (
+	"net"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quintet.dev/quintet/components/apiserver"
+)
+
+// TestLoopbackIsNoEndpoint: as with upstream, a server that only this machine reaches (envtest's) has its Service, but
+// validation refuses endpoints on the loopback.
+func TestLoopbackIsNoEndpoint(t *testing.T) {
+	client := start(t, func(c *apiserver.Config) { c.AdvertiseAddress = net.IPv4(127, 0, 0, 1) }).client(t)
+	service, err := client.CoreV1().Services("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
+	if err != nil || service.Spec.ClusterIP != "10.0.0.1" {
+		t.Fatalf("got %+v, %v", service.Spec, err)
+	}
+	if e, err := client.CoreV1().Endpoints("default").Get(t.Context(), "kubernetes", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("endpoints %+v, %v", e.Subsets, err)
+	}
+	cidr, err := client.NetworkingV1().ServiceCIDRs().Get(t.Context(), "kubernetes", metav1.GetOptions{})
+	if err != nil || len(cidr.Spec.CIDRs) != 1 || cidr.Spec.CIDRs[0] != "10.0.0.0/24" || !meta.IsStatusConditionTrue(cidr.Status.Conditions, "Ready") {
+		t.Errorf("service CIDR: %+v, %v", cidr, err)
+	}
+}
+
+// TestEndedPodsAreMarked: kubectl hides rows of pods that have ended by their condition.
+func TestEndedPodsAreMarked(t *testing.T) {
+	client := start(t, withoutServiceAccounts).client(t)
+	pods := client.CoreV1().Pods("default")
+	made, err := pods.Create(t.Context(), pod("p", "n1"), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.Status.Phase = corev1.PodSucceeded
+	if _, err := pods.UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	table := &metav1.Table{}
+	err = client.CoreV1().RESTClient().Get().AbsPath("/api/v1/namespaces/default/pods").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(t.Context()).Into(table)
+	if err != nil || len(table.Rows) != 1 || len(table.Rows[0].Conditions) != 1 ||
+		table.Rows[0].Conditions[0].Type != metav1.RowCompleted || table.Rows[0].Conditions[0].Reason != "Succeeded" {
+		t.Errorf("got %+v, %v", table.Rows, err)
+	}
+}
