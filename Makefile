@@ -17,6 +17,14 @@ RACE      ?= ./components/... ./conformance/... ./internal/...
 NODES     ?= 2
 NAME      ?= quintet
 REPORT    ?= _output/report
+# What the programs say of themselves: the release is that of the modules that the API's types come from.
+VERSION    = $(shell sed -n 's,^\tk8s.io/api v0,v1,p' go.mod)
+COMMIT     = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+STATE      = $(shell test -z "$$(git status --porcelain 2>/dev/null)" && echo clean || echo dirty)
+DATE       = $(shell git log -1 --format=%cI 2>/dev/null || echo 1970-01-01T00:00:00Z)
+STAMP      = $(foreach p,k8s.io/component-base/version k8s.io/client-go/pkg/version,-X $p.gitVersion=$(VERSION) \
+	-X $p.gitMajor=$(word 1,$(subst ., ,$(VERSION:v%=%))) -X $p.gitMinor=$(word 2,$(subst ., ,$(VERSION:v%=%))) \
+	-X $p.gitCommit=$(COMMIT) -X $p.gitTreeState=$(STATE) -X $p.buildDate=$(DATE))
 LINT      := go tool -modfile=.ci/tools/go.mod
 
 ##@ Develop
@@ -28,7 +36,7 @@ help: ## Show this help
 .PHONY: build
 build: ## Build all programs into bin/, static
 	@mkdir -p bin
-	go build -ldflags "-s -w" -o bin/ ./cmd/...
+	go build -ldflags "-s -w $(STAMP)" -o bin/ ./cmd/...
 
 .PHONY: test
 test: ## Run the unit tests (no Docker needed; tests that use it are skipped without)

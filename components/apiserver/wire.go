@@ -22,10 +22,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	apiversion "k8s.io/apimachinery/pkg/version"
-
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/component-base/version"
 
 	"quintet.dev/quintet/components/apiserver/admission"
 	"quintet.dev/quintet/components/apiserver/authn"
@@ -43,6 +40,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/services"
 	"quintet.dev/quintet/components/apiserver/subresources"
 	"quintet.dev/quintet/components/apiserver/tokens"
+	"quintet.dev/quintet/internal/release"
 )
 
 // makeAuth makes who decides: authentication, authorization, admission. They read objects in process.
@@ -253,7 +251,7 @@ func (s *Server) installDiscovery(m *server.Mux) {
 	}
 	m.Prefix("/api/", d)
 	m.Prefix("/apis/", d)
-	o := openapi.New(versionInfo().GitVersion)
+	o := openapi.New(release.Get().GitVersion)
 	o.Set(table)
 	m.Exact("/openapi/v2", o)
 	m.Exact("/openapi/v3", o)
@@ -270,20 +268,7 @@ func (s *Server) installIssuer(m *server.Mux) {
 	m.Exact(tokens.KeysPath, http.HandlerFunc(documents.ServeKeys))
 }
 
-// release is the version of Kubernetes whose behaviour is served: that of the modules that the types come from.
-const release = "v1.36.6"
-
-func serveVersion(w http.ResponseWriter, _ *http.Request) { writeJSON(w, versionInfo()) }
-
-func versionInfo() apiversion.Info {
-	info := version.Get()
-	if !strings.HasPrefix(info.GitVersion, "v1.") { // no release was stamped into the program
-		info.GitVersion = release
-	}
-	parts := strings.SplitN(strings.TrimPrefix(info.GitVersion, "v"), ".", 3)
-	info.Major, info.Minor = parts[0], parts[1]
-	return info
-}
+func serveVersion(w http.ResponseWriter, _ *http.Request) { writeJSON(w, release.Get()) }
 
 func writeJSON(w http.ResponseWriter, v any) {
 	body, err := json.MarshalIndent(v, "", "  ")

@@ -15,7 +15,8 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	"k8s.io/component-base/version"
+
+	"quintet.dev/quintet/internal/release"
 )
 
 // Config is what a component takes from its command line.
@@ -65,7 +66,7 @@ func build(p Program) *cobra.Command {
 		Use:           p.Name,
 		Short:         p.Short,
 		Example:       p.Example,
-		Version:       version.Get().GitVersion,
+		Version:       release.Get().GitVersion,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
