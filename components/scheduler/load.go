@@ -100,6 +100,9 @@ func override[T comparable](c *Config, flag string, to *T, value T) {
 
 func (c *Config) given(flag string) bool { return c.changed != nil && c.changed(flag) }
 
+// upstreamParallelism is upstream's default, which files written for it may spell out.
+const upstreamParallelism = 16
+
 // unsupported names the first field that would have no effect.
 func unsupported(file *configv1.KubeSchedulerConfiguration) error {
 	set := []struct {
@@ -112,7 +115,7 @@ func unsupported(file *configv1.KubeSchedulerConfiguration) error {
 		{"enableContentionProfiling", file.EnableContentionProfiling != nil && *file.EnableContentionProfiling},
 		{"clientConnection.acceptContentTypes", file.ClientConnection.AcceptContentTypes != ""},
 		{"clientConnection.contentType", file.ClientConnection.ContentType != "" && file.ClientConnection.ContentType != runtime.ContentTypeProtobuf},
-		{"parallelism", file.Parallelism != nil && *file.Parallelism <= 0},
+		{"parallelism", file.Parallelism != nil && *file.Parallelism != upstreamParallelism}, // a cycle needs one core
 	}
 	for _, s := range set {
 		if s.is {

@@ -90,6 +90,7 @@ func TestLoadRefuses(t *testing.T) {
 		"nonsense: 1":                                                                                  `"nonsense"`,
 		"extenders: [{urlPrefix: 'http://x'}]":                                                         "extenders",
 		"delayCacheUntilActive: true":                                                                  "delayCacheUntilActive",
+		"parallelism: 4":                                                                               "parallelism",
 		"parallelism: 0":                                                                               "parallelism",
 		"podInitialBackoffSeconds: 0":                                                                  "podInitialBackoffSeconds",
 		"podMaxBackoffSeconds: 0\npodInitialBackoffSeconds: 30":                                        "back-off",

@@ -39,7 +39,7 @@ type worker struct {
 
 	busy      bool
 	abort     context.CancelFunc // ends the start under way
-	starting  map[string]bool // containers whose start is complete only after their postStart hook
+	starting  map[string]bool    // containers whose start is complete only after their postStart hook
 	stopping  map[string]time.Time
 	failures  map[string]plan.Waiting
 	notBefore map[string]time.Time

@@ -43,6 +43,9 @@ type Builder struct {
 
 // Sandbox describes the pod's sandbox.
 func (b *Builder) Sandbox(pod *v1.Pod, attempt int) (*runtime.SandboxSpec, error) {
+	if err := b.unsupported(pod); err != nil {
+		return nil, err
+	}
 	hostname, domain := Hostname(pod, b.ClusterDomain)
 	if pod.Spec.SetHostnameAsFQDN != nil && *pod.Spec.SetHostnameAsFQDN && domain != "" {
 		hostname += "." + domain
