@@ -56,6 +56,7 @@ type Server struct {
 	connector *connect.Connector
 	api       *handlers.API
 	front     *server.Server
+	custom    custom
 
 	ready  chan struct{} // closed when the server has all that it needs
 	synced atomic.Bool   // the caches have their objects
@@ -69,7 +70,7 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{config: config, ready: make(chan struct{})}
 	for _, step := range []func() error{
-		s.listen, s.openStore, s.makeCaches, s.makeAuth, s.makeBootstrap, s.makeAPI, s.makeFront,
+		s.listen, s.openStore, s.makeCaches, s.makeAuth, s.makeBootstrap, s.makeAPI, s.makeCustom, s.makeFront,
 	} {
 		if err := step(); err != nil {
 			s.abandon()
@@ -257,6 +258,9 @@ func (s *Server) settle(ctx context.Context) error {
 	if err := s.caches.WaitReady(ctx); err != nil {
 		return err
 	}
+	if err := s.custom.manager.Sync(ctx); err != nil {
+		return err
+	}
 	s.synced.Store(true)
 	if err := s.bootstrap.Ensure(ctx); err != nil {
 		return err
@@ -270,6 +274,7 @@ func (s *Server) settle(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.bootstrap.Run(ctx) })
 	group.Go(func() error { return s.services.Run(ctx) })
+	group.Go(func() error { return s.custom.manager.Run(ctx) })
 	group.Go(func() error {
 		storage.KeepCompacted(ctx, s.store, s.config.Clock, s.config.EtcdCompactionInterval)
 		return nil

@@ -240,19 +240,14 @@ func (s *Server) paths() *server.Mux {
 
 // installDiscovery tells what is served.
 func (s *Server) installDiscovery(m *server.Mux) {
-	d := discovery.New(s.endpoint())
-	table := make([]*kinds.Kind, len(s.table))
-	for i, r := range s.table {
-		table[i] = r.Kind
-	}
-	d.Set(table)
+	d, o := discovery.New(s.endpoint()), openapi.New(release.Get().GitVersion)
+	s.custom.discovery, s.custom.openapi = d, o
+	s.tell(nil)
 	for _, path := range d.Paths() {
 		m.Exact(path, d)
 	}
 	m.Prefix("/api/", d)
 	m.Prefix("/apis/", d)
-	o := openapi.New(release.Get().GitVersion)
-	o.Set(table)
 	m.Exact("/openapi/v2", o)
 	m.Exact("/openapi/v3", o)
 	m.Prefix("/openapi/v3/", o)

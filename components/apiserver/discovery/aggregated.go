@@ -44,8 +44,9 @@ func resourceOf(kind *kinds.Kind, gv schema.GroupVersion) apidiscoveryv2.APIReso
 		Resource: kind.Resource, SingularResource: kind.Singular, Scope: scope, Verbs: verbs(kind),
 		ResponseKind: responseKind(gv.WithKind(kind.Name), gv), ShortNames: kind.ShortNames, Categories: kind.Categories,
 	}
-	for i := range kind.Subresources {
-		sub := &kind.Subresources[i]
+	subresources := kind.SubresourcesIn(gv)
+	for i := range subresources {
+		sub := &subresources[i]
 		r.Subresources = append(r.Subresources, apidiscoveryv2.APISubresourceDiscovery{
 			Subresource: sub.Name, Verbs: sub.Verbs, ResponseKind: responseKind(bodyOf(kind, sub, gv), gv),
 		})

@@ -34,6 +34,9 @@ func newContent(table []*kinds.Kind, address string) *content {
 	c := &content{address: address}
 	for _, kind := range table {
 		for _, v := range kind.Versions {
+			if v.Unserved {
+				continue
+			}
 			gv := c.group(v.Group).version(v.Version)
 			gv.kinds = append(gv.kinds, kind)
 		}

@@ -81,8 +81,9 @@ func apiResources(kind *kinds.Kind, gv schema.GroupVersion) []metav1.APIResource
 		main.StorageVersionHash = storageVersionHash(kind.Hub.WithKind(kind.Name))
 	}
 	out := []metav1.APIResource{main}
-	for i := range kind.Subresources {
-		sub := &kind.Subresources[i]
+	subresources := kind.SubresourcesIn(gv)
+	for i := range subresources {
+		sub := &subresources[i]
 		r := metav1.APIResource{Name: kind.Resource + "/" + sub.Name, Namespaced: kind.Namespaced, Verbs: sub.Verbs}
 		body := bodyOf(kind, sub, gv)
 		r.Kind = body.Kind

@@ -11,6 +11,7 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/openapi"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
@@ -29,17 +31,31 @@ import (
 type tracker struct {
 	// types describes all built-in types to structured merge. It is large, and made when the first write needs it.
 	types func() managedfields.TypeConverter
+	// definitions does so for the types by which custom resources are defined.
+	definitions func() managedfields.TypeConverter
 	// scales describes Scale, which isn't among them; its fields show what they are.
 	scales managedfields.TypeConverter
 }
 
 func newTracker(scheme *runtime.Scheme) *tracker {
-	return &tracker{scales: managedfields.NewDeducedTypeConverter(), types: sync.OnceValue(func() managedfields.TypeConverter {
+	return &tracker{scales: managedfields.NewDeducedTypeConverter(), definitions: sync.OnceValue(typesOfDefinitions), types: sync.OnceValue(func() managedfields.TypeConverter {
 		types := applyconfigurations.NewTypeConverter(scheme)
 		// The schema is parsed when it is first asked for a type.
 		_, _ = types.ObjectToTyped(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}})
 		return types
 	})}
+}
+
+// typesOfDefinitions describes the types of apiextensions.k8s.io, which no apply configurations speak of.
+func typesOfDefinitions() managedfields.TypeConverter {
+	schemas, err := openapi.Schemas(openapi.Definition)
+	if err == nil {
+		var types managedfields.TypeConverter
+		if types, err = managedfields.NewTypeConverter(schemas, false); err == nil {
+			return types
+		}
+	}
+	panic("handlers: " + err.Error()) // the schemas are part of the program
 }
 
 // Warm makes what the first write would otherwise wait for.
@@ -58,8 +74,15 @@ func (t *tracker) managers(d *door) func() (*managedfields.FieldManager, error) 
 		}
 	}
 	filter := filterOf(d)
+	if d.kind.Custom != nil {
+		return func() (*managedfields.FieldManager, error) { return customManager(d, sub, filter) }
+	}
 	c := newConverter(d)
-	types := newDoorTypes(d, t.types)
+	all := t.types
+	if d.kind.Hub.Group == apiextensionsv1.GroupName {
+		all = t.definitions
+	}
+	types := newDoorTypes(d, all)
 	return func() (*managedfields.FieldManager, error) {
 		return managedfields.NewDefaultFieldManager(&typer{types: types}, c, c, c, d.gvk, d.kind.Hub, sub, filter)
 	}

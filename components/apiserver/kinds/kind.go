@@ -4,6 +4,9 @@ package kinds
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -11,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
@@ -61,6 +65,21 @@ type Kind struct {
 	Fields map[string]func(obj Object) string
 	// Indexed names those of Fields (or metadata.name) that the cache keeps an index for.
 	Indexed []string
+
+	// Custom is set for custom resources, and nil for the kinds that are part of the program.
+	Custom *Custom
+}
+
+// Custom is what sets a custom resource apart: its objects are unstructured, known from a schema only, and have no
+// protobuf form and no strategic merge.
+type Custom struct {
+	ListKind string
+	// Types describes all versions to structured merge. It is made on first use.
+	Types func() (managedfields.TypeConverter, error)
+	// Definitions are the OpenAPI schemas of a version, by the names that CustomModel gives. Revision stands for their
+	// content.
+	Definitions func(version string, v2 bool) (map[string]json.RawMessage, error)
+	Revision    string
 }
 
 // Version is one served form of a kind.
@@ -79,6 +98,19 @@ type Version struct {
 	Fields map[string]string
 	// DeprecationWarning is sent with every request for this version, "" for none.
 	DeprecationWarning string
+
+	// The rest is for custom resources, whose versions may differ in more than their fields.
+
+	// Unserved versions are only for what was stored in them.
+	Unserved bool
+	// Subresources are those of this version alone.
+	Subresources []Subresource
+	// Columns and Row take the place of the kind's. Row gets a hub object.
+	Columns []metav1.TableColumnDefinition
+	Row     func(hub Object, now time.Time) []any
+	// Coerce does for unstructured content what decoding into a Go type does: it drops what the schema doesn't know, and
+	// returns its paths. An object from the store is repaired where one from a client is refused.
+	Coerce func(obj Object, stored bool) (unknown []string, err error)
 }
 
 // Strategy is how a kind behaves under writes. Every hook may be nil. All take hub objects; those named obj or new may be
@@ -141,6 +173,8 @@ type Scale struct {
 	Get func(obj Object) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus)
 	// Set writes the replicas wanted into obj.
 	Set func(obj Object, replicas int32)
+	// Check tells why an object can't be shown as a scale; nil if all can.
+	Check func(obj Object) error
 	// ReplicasPath is where the replicas are in the parent, by API version, for managed fields.
 	ReplicasPath map[string]fieldpath.Path
 }
@@ -181,6 +215,29 @@ func (k *Kind) Version(gv schema.GroupVersion) *Version {
 		}
 	}
 	return nil
+}
+
+// SubresourcesIn returns the subresources that a version serves.
+func (k *Kind) SubresourcesIn(gv schema.GroupVersion) []Subresource {
+	if v := k.Version(gv); v != nil && len(v.Subresources) > 0 {
+		return v.Subresources
+	}
+	return k.Subresources
+}
+
+// ListKind is the kind of lists of k.
+func (k *Kind) ListKind() string {
+	if k.Custom != nil {
+		return k.Custom.ListKind
+	}
+	return k.Name + "List"
+}
+
+// CustomModel names the OpenAPI schema of a custom resource.
+func CustomModel(kind schema.GroupVersionKind) string {
+	parts := strings.Split(kind.Group, ".")
+	slices.Reverse(parts)
+	return strings.Join(parts, ".") + "." + kind.Version + "." + kind.Kind
 }
 
 // Subresource returns the subresource of that name, or nil.

@@ -118,6 +118,9 @@ func accessKinds(deps Deps) []*Kind {
 		selfSubjectAccessReviews(deps),
 		selfSubjectRulesReviews(deps),
 
+		// apiextensions.k8s.io
+		customResourceDefinitions(),
+
 		// certificates.k8s.io
 		certificateSigningRequests(deps),
 

@@ -63,6 +63,9 @@ func newContent(table []*kinds.Kind, version string) *content {
 	for _, kind := range table {
 		for i := range kind.Versions {
 			gv := kind.Versions[i].GroupVersion
+			if kind.Versions[i].Unserved {
+				continue
+			}
 			if _, ok := at[gv]; !ok {
 				at[gv] = len(c.groups)
 				c.groups = append(c.groups, groupVersion{GroupVersion: gv})
@@ -83,8 +86,11 @@ func hash(version string, g *groupVersion) string {
 	fmt.Fprintln(h, version, fingerprint(), g.GroupVersion)
 	for _, kind := range g.kinds {
 		fmt.Fprintln(h, kind.Name, kind.Resource, kind.Namespaced, verbs(kind))
-		for i := range kind.Subresources {
-			fmt.Fprintln(h, kind.Subresources[i].Name, kind.Subresources[i].Verbs, kind.Subresources[i].Body)
+		for _, sub := range kind.SubresourcesIn(g.GroupVersion) {
+			fmt.Fprintln(h, sub.Name, sub.Verbs, sub.Body)
+		}
+		if kind.Custom != nil {
+			fmt.Fprintln(h, kind.Custom.Revision)
 		}
 	}
 	return fmt.Sprintf("%X", h.Sum(nil))

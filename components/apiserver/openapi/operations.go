@@ -20,6 +20,7 @@ type operation struct {
 	query        []parameter
 	body         string // model of the request, "" for none
 	patch        bool   // the body is a patch
+	text         bool   // there is no protobuf form, and no strategic merge
 	response     string // model of the response; "" for any string
 	watch        bool   // the response may be a stream
 	codes        []string
@@ -108,10 +109,15 @@ func modelOf(kind schema.GroupVersionKind) string {
 func (g *groupVersion) operations() []operation {
 	var out []operation
 	for _, kind := range g.kinds {
-		b := builder{group: g, kind: kind, gvk: g.WithKind(kind.Name), model: modelOf(g.WithKind(kind.Name))}
+		gvk := g.WithKind(kind.Name)
+		b := builder{group: g, kind: kind, gvk: gvk, model: modelOf(gvk), list: modelOf(gvk) + "List"}
+		if kind.Custom != nil {
+			b.model, b.list = kinds.CustomModel(gvk), kinds.CustomModel(g.WithKind(kind.ListKind()))
+		}
 		b.resource()
-		for i := range kind.Subresources {
-			b.subresource(&kind.Subresources[i])
+		subresources := kind.SubresourcesIn(g.GroupVersion)
+		for i := range subresources {
+			b.subresource(&subresources[i])
 		}
 		out = append(out, b.out...)
 	}
@@ -124,6 +130,7 @@ type builder struct {
 	kind  *kinds.Kind
 	gvk   schema.GroupVersionKind
 	model string
+	list  string // model of its lists
 	out   []operation
 }
 
@@ -164,6 +171,7 @@ func (b *builder) add(o operation) {
 	if o.kind.Empty() {
 		o.kind = b.gvk
 	}
+	o.text = b.kind.Custom != nil
 	if o.codes == nil {
 		o.codes = []string{"200"}
 	}
@@ -175,7 +183,7 @@ func (b *builder) add(o operation) {
 func (b *builder) resource() {
 	has := func(verb string) bool { return slices.Contains(verbs(b.kind), verb) }
 	all, one, name := b.collection(), b.collection()+"/{name}", b.kind.Name
-	list := b.model + "List"
+	list := b.list
 	if has("list") {
 		b.add(operation{path: all, method: "get", id: b.id("list", b.scope(), ""), action: "list", description: "list or watch " + name + " objects",
 			query: watching, response: list, watch: true})

@@ -20,11 +20,14 @@ func (c *content) documentV2() ([]byte, error) {
 	for i := range c.groups {
 		operations = append(operations, c.groups[i].operations()...)
 	}
-	loaded, err := closure(models(operations))
+	definitions, err := customDefinitions(c.groups, true)
 	if err != nil {
 		return nil, err
 	}
-	definitions := make(map[string]json.RawMessage, len(loaded))
+	loaded, err := closure(builtIn(models(operations), definitions))
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range sortedNames(loaded) {
 		definitions[name] = loaded[name].V2
 	}
@@ -60,7 +63,7 @@ func parametersV2(ps []parameter) []object {
 func (o *operation) v2() object {
 	out := object{
 		"operationId": o.id, "description": o.description, "tags": []string{o.tag}, "schemes": []string{"https"},
-		"consumes": []string{"*/*"}, "produces": objectTypes,
+		"consumes": []string{"*/*"}, "produces": o.mediaTypes(),
 		"x-kubernetes-action":             o.action,
 		"x-kubernetes-group-version-kind": gvkObject(o),
 	}
@@ -75,11 +78,11 @@ func (o *operation) v2() object {
 	}
 	switch {
 	case o.patch:
-		out["consumes"] = patchTypes
+		out["consumes"] = o.patchTypes()
 	case o.response == "":
 		out["produces"] = []string{"*/*"}
 	case o.watch:
-		out["produces"] = append(append([]string{}, objectTypes...), streamTypes...)
+		out["produces"] = o.streamTypes()
 	}
 	schema := object{"type": "string"}
 	if o.response != "" {

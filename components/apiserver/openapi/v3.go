@@ -45,11 +45,14 @@ func (c *content) serveV3(w http.ResponseWriter, r *http.Request, g *groupVersio
 // documentV3 writes the document of a group version.
 func (c *content) documentV3(g *groupVersion) ([]byte, error) {
 	operations := g.operations()
-	definitions, err := closure(models(operations))
+	schemas, err := customDefinitions([]groupVersion{*g}, false)
 	if err != nil {
 		return nil, err
 	}
-	schemas := make(map[string]json.RawMessage, len(definitions))
+	definitions, err := closure(builtIn(models(operations), schemas))
+	if err != nil {
+		return nil, err
+	}
 	for name, d := range definitions {
 		schemas[name] = d.V3
 	}
@@ -126,18 +129,18 @@ func (o *operation) v3() object {
 	if o.body != "" {
 		types := []string{"*/*"}
 		if o.patch {
-			types = patchTypes
+			types = o.patchTypes()
 		}
 		out["requestBody"] = object{"content": contentV3(types, o.body), "required": o.body != deleteOptions}
 	}
 	responses := object{"401": object{"description": "Unauthorized"}}
 	for _, code := range o.codes {
-		types := objectTypes
+		types := o.mediaTypes()
 		switch {
 		case o.response == "":
 			types = []string{"*/*"}
 		case o.watch:
-			types = append(append([]string{}, objectTypes...), streamTypes...)
+			types = o.streamTypes()
 		}
 		responses[code] = object{"description": statusText[code], "content": contentV3(types, o.response)}
 	}

@@ -45,6 +45,11 @@ func (s *Storage) Decode(value []byte) (kinds.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("stored %s: %w", s.hub.Kind, err)
 	}
+	if version.Coerce != nil {
+		if _, err := version.Coerce(obj, true); err != nil {
+			return nil, fmt.Errorf("stored %s: %w", s.hub.Kind, err)
+		}
+	}
 	if version.Default != nil {
 		version.Default(obj)
 	}

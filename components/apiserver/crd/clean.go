@@ -1,0 +1,124 @@
+package crd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// Pauses between looks at objects that wait for their finalizers, and between passes after a failure.
+const (
+	firstPause = 50 * time.Millisecond
+	maxPause   = 2 * time.Second
+	retryPause = time.Second
+)
+
+// clean removes, in the background, all objects of a definition that is being deleted, and then the definition. It is
+// called with m.mu held.
+func (m *Manager) clean(ctx context.Context, crd *definition) {
+	if m.cleaning[crd.UID] {
+		return
+	}
+	m.cleaning[crd.UID] = true
+	served := m.resources[crd.UID] != nil
+	m.work.Go(func() {
+		err := m.cleanUp(ctx, crd, served)
+		m.mu.Lock()
+		delete(m.cleaning, crd.UID)
+		m.mu.Unlock()
+		if err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Removing the objects of a definition; trying again", "definition", crd.Name)
+			m.pokeLater(ctx)
+		}
+	})
+}
+
+func (m *Manager) pokeLater(ctx context.Context) {
+	m.work.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-m.config.Clock.After(retryPause):
+			m.poke()
+		}
+	})
+}
+
+func (m *Manager) cleanUp(ctx context.Context, crd *definition, served bool) error {
+	c := condition{
+		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionFalse, Reason: "NeverEstablished", Message: "resource was never established",
+	}
+	if served {
+		started := condition{
+			Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue, Reason: "InstanceDeletionInProgress",
+			Message: "CustomResource deletion is in progress",
+		}
+		if err := m.note(ctx, crd, started, false); err != nil {
+			return err
+		}
+		if err := m.removeAll(ctx, crd); err != nil {
+			failed := started
+			failed.Reason, failed.Message = "InstanceDeletionFailed", fmt.Sprintf("could not issue all deletes: %v", err)
+			_ = m.note(ctx, crd, failed, false) // what counts is the failure before
+			return err
+		}
+		c.Reason, c.Message = "InstanceDeletionCompleted", "removed all instances"
+	}
+	return m.note(ctx, crd, c, true)
+}
+
+// removeAll deletes all objects, and waits until they are gone.
+func (m *Manager) removeAll(ctx context.Context, crd *definition) error {
+	resource := schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Status.AcceptedNames.Plural}
+	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+		all, err := m.config.Objects.List(ctx, resource, "")
+		if err != nil {
+			return err
+		}
+		if len(all) == 0 {
+			return nil
+		}
+		for _, obj := range all {
+			if obj.GetDeletionTimestamp() != nil {
+				continue
+			}
+			if err := m.config.Objects.Delete(ctx, resource, obj.GetNamespace(), obj.GetName(), obj.GetUID()); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.config.Clock.After(pause):
+		}
+	}
+}
+
+// note writes a condition, and with done takes the finalizer off and removes the definition if nothing else holds it.
+func (m *Manager) note(ctx context.Context, crd *definition, c condition, done bool) error {
+	obj, err := m.config.Objects.Update(ctx, group, "", crd.Name, func(obj kinds.Object) (kinds.Object, error) {
+		now := obj.(*definition)
+		if now.UID != crd.UID {
+			return nil, apierrors.NewNotFound(group, crd.Name)
+		}
+		apihelpers.SetCRDCondition(now, c)
+		if done {
+			apihelpers.CRDRemoveFinalizer(now, apiextensionsv1.CustomResourceCleanupFinalizer)
+		}
+		return now, nil
+	})
+	if err == nil && done && len(obj.GetFinalizers()) == 0 {
+		err = m.config.Objects.Delete(ctx, group, "", crd.Name, crd.UID)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,47 @@
+package crd
+
+import (
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// coerce implements kinds.Version.Coerce: metadata as every object has it, no field that the schema doesn't know, no null
+// where none may be
+// (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning).
+func (v *version) coerce(obj kinds.Object, stored bool) ([]string, error) {
+	u := obj.(*unstructured.Unstructured)
+	content := u.Object
+	kind, apiVersion := u.GetKind(), u.GetAPIVersion()
+	meta, hasMeta, unknown, err := objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{
+		DropMalformedFields: stored, ReturnUnknownFieldPaths: !stored,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !v.keepAll {
+		unknown = append(unknown, pruning.PruneWithOptions(content, v.schema, true,
+			structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: !stored})...)
+		defaulting.PruneNonNullableNullsWithoutDefaults(content, v.schema)
+	}
+	problem, embedded := objectmeta.CoerceWithOptions(nil, content, v.schema, false, objectmeta.CoerceOptions{
+		DropInvalidFields: stored, ReturnUnknownFieldPaths: !stored,
+	})
+	if problem != nil {
+		return nil, problem
+	}
+	unknown = append(unknown, embedded...)
+	u.SetKind(kind)
+	u.SetAPIVersion(apiVersion)
+	if !hasMeta {
+		return unknown, nil
+	}
+	if stored && meta.Generation == 0 {
+		meta.Generation = 1 // very old objects have none
+	}
+	return unknown, objectmeta.SetObjectMeta(content, meta)
+}

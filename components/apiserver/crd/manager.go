@@ -1,0 +1,193 @@
+// Package crd serves custom resources: each CustomResourceDefinition becomes a row of the table of kinds, whose hooks work
+// on unstructured content by the schema of the definition
+// (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/).
+//
+// Rows are made once per generation of a definition. What is costly in them (validators, CEL programs, types for
+// server-side apply, OpenAPI) is made when it is first needed.
+package crd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+// Config of a Manager.
+type Config struct {
+	// Objects reaches the definitions, and the objects that they define once they are installed.
+	Objects objects.Store
+	// Install makes these rows all the custom resources that are served, and returns when they are.
+	Install func(ctx context.Context, rows []*kinds.Kind) error
+	Clock   clock.Clock
+}
+
+// Manager follows the definitions.
+type Manager struct {
+	config Config
+	wake   chan struct{}
+
+	mu        sync.Mutex // held by a pass
+	resources map[types.UID]*entry
+	installed []*kinds.Kind
+	cleaning  map[types.UID]bool
+	work      sync.WaitGroup // cleanings
+}
+
+// entry is a resource, and what of its definition it was made of.
+type entry struct {
+	*resource
+	generation int64
+	names      apiextensionsv1.CustomResourceDefinitionNames
+}
+
+var group = schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"}
+
+// New makes a manager.
+func New(config Config) *Manager {
+	return &Manager{
+		config: config, wake: make(chan struct{}, 1), resources: map[types.UID]*entry{}, cleaning: map[types.UID]bool{},
+	}
+}
+
+// Sync serves what is defined now. It is called before Run, so that a server isn't ready without its resources.
+func (m *Manager) Sync(ctx context.Context) error { return unlessStopped(m.pass(ctx)) }
+
+// unlessStopped makes what is seen of a server that stops look like it.
+func unlessStopped(err error) error {
+	if apierrors.IsServiceUnavailable(err) {
+		return context.Canceled
+	}
+	return err
+}
+
+// Run follows the definitions until ctx ends.
+func (m *Manager) Run(ctx context.Context) error {
+	defer m.work.Wait()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		return unlessStopped(m.config.Objects.Feed(ctx, group, func(_, _ kinds.Object) { m.poke() }, func() {}))
+	})
+	g.Go(func() error {
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-m.wake:
+			}
+			if err := m.pass(ctx); err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "Serving custom resources; trying again")
+				m.pokeLater(ctx)
+			}
+		}
+	})
+	return g.Wait()
+}
+
+func (m *Manager) poke() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+// pass brings what is served, and what the definitions say of it, up to date.
+func (m *Manager) pass(ctx context.Context) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	crds, err := objects.ListAs[*definition](m.config.Objects.List(ctx, group, ""))
+	if err != nil {
+		return err
+	}
+	all, changed := decide(crds)
+	if err := m.install(ctx, all); err != nil {
+		return err
+	}
+	var problems []error
+	for _, crd := range all {
+		if changed[crd.Name] {
+			problems = append(problems, m.tell(ctx, crd))
+		}
+		if crd.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer) {
+			m.clean(ctx, crd)
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// install serves what the definitions define.
+func (m *Manager) install(ctx context.Context, crds []*definition) error {
+	resources := make(map[types.UID]*entry, len(crds))
+	var rows []*kinds.Kind
+	for _, crd := range crds {
+		if !servable(crd) {
+			continue
+		}
+		e := m.resources[crd.UID]
+		if e == nil || e.generation != crd.Generation || !reflect.DeepEqual(e.names, crd.Status.AcceptedNames) {
+			r, err := newResource(crd, crd.Status.AcceptedNames, nil)
+			if err != nil {
+				klog.FromContext(ctx).Error(err, "A custom resource can't be served", "definition", crd.Name)
+				continue
+			}
+			e = &entry{resource: r, generation: crd.Generation, names: crd.Status.AcceptedNames}
+		}
+		e.ending.Store(crd.DeletionTimestamp != nil)
+		resources[crd.UID] = e
+		rows = append(rows, e.kind)
+	}
+	m.resources = resources
+	if equal(rows, m.installed) {
+		return nil
+	}
+	if err := m.config.Install(ctx, rows); err != nil {
+		return err
+	}
+	m.installed = rows
+	return nil
+}
+
+func equal(a, b []*kinds.Kind) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// errOutdated tells that a decision was made on a state that isn't the newest.
+var errOutdated = errors.New("the definition has changed")
+
+// tell writes the status that was decided for the state that crd was copied from. If there is a newer one, its event
+// brings the next pass.
+func (m *Manager) tell(ctx context.Context, crd *definition) error {
+	_, err := m.config.Objects.Update(ctx, group, "", crd.Name, func(obj kinds.Object) (kinds.Object, error) {
+		now := obj.(*definition)
+		if now.ResourceVersion != crd.ResourceVersion {
+			return nil, errOutdated
+		}
+		now.Status = *crd.Status.DeepCopy()
+		return now, nil
+	})
+	if err == nil || errors.Is(err, errOutdated) || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("status of %s: %w", crd.Name, err)
+}

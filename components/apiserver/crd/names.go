@@ -1,0 +1,162 @@
+package crd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+type (
+	definition = apiextensionsv1.CustomResourceDefinition
+	condition  = apiextensionsv1.CustomResourceDefinitionCondition
+)
+
+// taken are the names that a group's other definitions have.
+type taken struct{ resources, kinds sets.Set[string] }
+
+func takenBy(crds []*definition, except *definition) taken {
+	t := taken{sets.New[string](), sets.New[string]()}
+	for _, crd := range crds {
+		if crd.Name == except.Name || crd.Spec.Group != except.Spec.Group {
+			continue
+		}
+		n := crd.Status.AcceptedNames
+		t.resources.Insert(n.Plural, n.Singular)
+		t.resources.Insert(n.ShortNames...)
+		t.kinds.Insert(n.Kind, n.ListKind)
+	}
+	return t
+}
+
+// accept decides which of the names wanted a definition gets, and says so in its status. Names that it has it keeps until
+// it gets the new ones.
+func accept(crd *definition, t taken) {
+	wants, has := crd.Spec.Names, &crd.Status.AcceptedNames
+	c := condition{
+		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found",
+	}
+	refuse := func(what string, err error) {
+		c.Status, c.Reason, c.Message = apiextensionsv1.ConditionFalse, what+"Conflict", err.Error()
+	}
+	settle := func(what, wanted string, has *string, used sets.Set[string]) {
+		if err := free(wanted, *has, used); err != nil {
+			refuse(what, err)
+			return
+		}
+		*has = wanted
+	}
+	settle("Plural", wants.Plural, &has.Plural, t.resources)
+	settle("Singular", wants.Singular, &has.Singular, t.resources)
+	var problems []error
+	for _, name := range wants.ShortNames {
+		if !slices.Contains(has.ShortNames, name) {
+			if err := free(name, "", t.resources); err != nil {
+				problems = append(problems, err)
+			}
+		}
+	}
+	if err := utilerrors.NewAggregate(problems); err != nil {
+		refuse("ShortNames", err)
+	} else {
+		has.ShortNames = wants.ShortNames
+	}
+	settle("Kind", wants.Kind, &has.Kind, t.kinds)
+	settle("ListKind", wants.ListKind, &has.ListKind, t.kinds)
+	has.Categories = wants.Categories
+	apihelpers.SetCRDCondition(crd, c)
+}
+
+func free(wanted, has string, used sets.Set[string]) error {
+	if wanted != has && used.Has(wanted) {
+		return fmt.Errorf("%q is already in use", wanted)
+	}
+	return nil
+}
+
+// establish says in the status whether the resource is served, now that it is if its names were accepted.
+func establish(crd *definition) {
+	if apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
+		return
+	}
+	c := condition{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "NotAccepted", Message: "not all names are accepted"}
+	if accepted(crd) {
+		c.Status, c.Reason, c.Message = apiextensionsv1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted"
+	}
+	apihelpers.SetCRDCondition(crd, c)
+}
+
+// approve says in the status whether a group of the Kubernetes project has the annotation that it must have
+// (https://github.com/kubernetes/enhancements/pull/1111).
+func approve(crd *definition) {
+	if !apihelpers.IsProtectedCommunityGroup(crd.Spec.Group) {
+		return
+	}
+	state, reason := apihelpers.GetAPIApprovalState(crd.Annotations)
+	c := condition{Type: apiextensionsv1.KubernetesAPIApprovalPolicyConformant, Message: reason}
+	switch state {
+	case apihelpers.APIApprovalInvalid:
+		c.Status, c.Reason = apiextensionsv1.ConditionFalse, "InvalidAnnotation"
+	case apihelpers.APIApprovalMissing:
+		c.Status, c.Reason = apiextensionsv1.ConditionFalse, "MissingAnnotation"
+	case apihelpers.APIApproved:
+		c.Status, c.Reason = apiextensionsv1.ConditionTrue, "ApprovedAnnotation"
+	case apihelpers.APIApprovalBypassed:
+		c.Status, c.Reason = apiextensionsv1.ConditionFalse, "UnapprovedAnnotation"
+	}
+	apihelpers.SetCRDCondition(crd, c)
+}
+
+func accepted(crd *definition) bool {
+	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted)
+}
+
+// servable tells whether requests are answered.
+func servable(crd *definition) bool {
+	return accepted(crd) || apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
+}
+
+// decide brings the status of all definitions up to date. The result holds copies of those that changed; all is what
+// there is after that, older definitions first.
+func decide(crds []*definition) (all []*definition, changed map[string]bool) {
+	all, changed = slices.Clone(crds), map[string]bool{}
+	slices.SortFunc(all, func(a, b *definition) int {
+		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	for i, crd := range all {
+		next := crd.DeepCopy()
+		if !apiequality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames) || !accepted(crd) {
+			accept(next, takenBy(all, crd))
+		}
+		establish(next)
+		approve(next)
+		if !sameStatus(&next.Status, &crd.Status) {
+			all[i], changed[crd.Name] = next, true
+		}
+	}
+	return all, changed
+}
+
+// sameStatus compares all but the times of transitions.
+func sameStatus(a, b *apiextensionsv1.CustomResourceDefinitionStatus) bool {
+	return apiequality.Semantic.DeepEqual(timeless(a), timeless(b))
+}
+
+func timeless(s *apiextensionsv1.CustomResourceDefinitionStatus) *apiextensionsv1.CustomResourceDefinitionStatus {
+	s = s.DeepCopy()
+	for i := range s.Conditions {
+		s.Conditions[i].LastTransitionTime = metav1.NewTime(time.Time{})
+	}
+	return s
+}

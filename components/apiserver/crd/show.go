@@ -1,0 +1,158 @@
+package crd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/client-go/util/jsonpath"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// printed are the columns that a version shows besides the name.
+func (v *version) printed() []apiextensionsv1.CustomResourceColumnDefinition {
+	if len(v.spec.AdditionalPrinterColumns) > 0 {
+		return v.spec.AdditionalPrinterColumns
+	}
+	return []apiextensionsv1.CustomResourceColumnDefinition{{
+		Name: "Age", Type: "date", Description: metadataDoc()["creationTimestamp"], JSONPath: ".metadata.creationTimestamp",
+	}}
+}
+
+func (v *version) columns() []metav1.TableColumnDefinition {
+	out := []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name", Description: metadataDoc()["name"]}}
+	for _, c := range v.printed() {
+		description := c.Description
+		if description == "" {
+			description = "Custom resource definition column (in JSONPath format): " + c.JSONPath
+		}
+		out = append(out, metav1.TableColumnDefinition{
+			Name: c.Name, Type: c.Type, Format: c.Format, Description: description, Priority: c.Priority,
+		})
+	}
+	return out
+}
+
+// row makes the cells of an object in this version.
+func (v *version) row(r *resource) func(kinds.Object, time.Time) []any {
+	table := sync.OnceValues(func() (rest.TableConvertor, error) { return tableconvertor.New(v.printed()) })
+	return func(hub kinds.Object, _ time.Time) []any {
+		t, err := table()
+		if err != nil {
+			return []any{hub.GetName()}
+		}
+		shown, err := t.ConvertToTable(context.Background(), r.in(v, hub), &metav1.TableOptions{NoHeaders: true})
+		if err != nil || len(shown.Rows) == 0 {
+			return []any{hub.GetName()}
+		}
+		return shown.Rows[0].Cells
+	}
+}
+
+// scale is how a version shows and takes replicas.
+func (r *resource) scale(v *version) *kinds.Scale {
+	spec := v.scaleSpec()
+	out := &kinds.Scale{
+		Get: func(obj kinds.Object) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus) {
+			content := r.in(v, obj).Object
+			wanted, _, _ := unstructured.NestedInt64(content, steps(spec.SpecReplicasPath)...)
+			has, _, _ := unstructured.NestedInt64(content, steps(spec.StatusReplicasPath)...)
+			status := autoscalingv1.ScaleStatus{Replicas: int32(has)}
+			if spec.LabelSelectorPath != nil && *spec.LabelSelectorPath != "" {
+				status.Selector, _, _ = unstructured.NestedString(content, steps(*spec.LabelSelectorPath)...)
+			}
+			return autoscalingv1.ScaleSpec{Replicas: int32(wanted)}, status
+		},
+		Set: func(obj kinds.Object, replicas int32) { r.setReplicas(v, obj.(*unstructured.Unstructured), replicas) },
+		Check: func(obj kinds.Object) error {
+			_, found, err := unstructured.NestedInt64(r.in(v, obj).Object, steps(spec.SpecReplicasPath)...)
+			if err == nil && !found {
+				err = fmt.Errorf("the spec replicas field %q does not exist", spec.SpecReplicasPath)
+			}
+			if err != nil {
+				return apierrors.NewInternalError(err)
+			}
+			return nil
+		},
+		ReplicasPath: map[string]fieldpath.Path{},
+	}
+	for _, other := range r.versions {
+		var path fieldpath.Path
+		if s := other.scaleSpec(); s != nil {
+			for _, step := range steps(s.SpecReplicasPath) {
+				path = append(path, fieldpath.PathElement{FieldName: &step})
+			}
+		}
+		out.ReplicasPath[other.gvk.GroupVersion().String()] = path
+	}
+	return out
+}
+
+func (r *resource) setReplicas(v *version, u *unstructured.Unstructured, replicas int32) {
+	shown := r.in(v, u)
+	_ = unstructured.SetNestedField(shown.Object, int64(replicas), steps(v.scaleSpec().SpecReplicasPath)...)
+	if shown != u {
+		u.Object = r.in(r.stored, shown).Object
+	}
+}
+
+// steps takes a simple JSON path apart.
+func steps(path string) []string { return strings.Split(strings.TrimPrefix(path, "."), ".") }
+
+// selectable lets field selectors name the fields that the versions say. As versions differ, the table knows them by
+// version and path.
+func (r *resource) selectable() {
+	r.kind.Fields = map[string]func(kinds.Object) string{}
+	for i := range r.kind.Versions {
+		out := &r.kind.Versions[i]
+		v := r.versions[out.Version]
+		out.Fields = map[string]string{"metadata.name": "metadata.name"}
+		if r.kind.Namespaced {
+			out.Fields["metadata.namespace"] = "metadata.namespace"
+		}
+		for _, f := range v.spec.SelectableFields {
+			path := strings.TrimPrefix(f.JSONPath, ".")
+			out.Fields[path] = v.gvk.Version + ":" + path
+			r.kind.Fields[v.gvk.Version+":"+path] = r.fieldValue(v, f.JSONPath)
+		}
+	}
+}
+
+func (r *resource) fieldValue(v *version, path string) func(kinds.Object) string {
+	return func(obj kinds.Object) string {
+		p := jsonpath.New("selectableField").AllowMissingKeys(true)
+		if err := p.Parse("{" + path + "}"); err != nil {
+			return ""
+		}
+		value, err := one(p, r.in(v, obj).Object)
+		if err != nil || value == nil {
+			return ""
+		}
+		return fmt.Sprint(value)
+	}
+}
+
+var errSeveral = errors.New("the path leads to several values")
+
+func one(p *jsonpath.JSONPath, content map[string]any) (any, error) {
+	found, err := p.FindResults(content)
+	if err != nil || len(found) == 0 || len(found[0]) == 0 {
+		return nil, err
+	}
+	if len(found) > 1 || len(found[0]) > 1 {
+		return nil, errSeveral
+	}
+	return found[0][0].Interface(), nil
+}

@@ -1,0 +1,129 @@
+package crd
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilversion "k8s.io/apimachinery/pkg/version"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+// version is one version of a defined resource.
+type version struct {
+	spec  *apiextensionsv1.CustomResourceDefinitionVersion
+	gvk   schema.GroupVersionKind
+	names apiextensionsv1.CustomResourceDefinitionNames
+	// schema is not changed; nil if there is none.
+	schema     *structural.Structural
+	namespaced bool
+	keepAll    bool // unknown fields are kept everywhere
+	// checks are made when something is first validated.
+	checks func() (*checks, error)
+	// rules are compiled when something is first validated; nil if there are none.
+	rules func() *cel.Validator
+}
+
+// checks are the validators of the schema, and of its part for the status.
+type checks struct{ whole, status validation.SchemaValidator }
+
+func newVersion(crd *apiextensionsv1.CustomResourceDefinition, spec *apiextensionsv1.CustomResourceDefinitionVersion, names apiextensionsv1.CustomResourceDefinitionNames) (*version, error) {
+	v := &version{
+		spec: spec, gvk: schema.GroupVersionKind{Group: crd.Spec.Group, Version: spec.Name, Kind: names.Kind}, names: names,
+		namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, keepAll: crd.Spec.PreserveUnknownFields,
+	}
+	var props *apiextensions.JSONSchemaProps
+	if spec.Schema != nil && spec.Schema.OpenAPIV3Schema != nil {
+		converted := &apiextensions.CustomResourceValidation{}
+		if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(spec.Schema.DeepCopy(), converted, nil); err != nil {
+			return nil, err
+		}
+		props = converted.OpenAPIV3Schema
+		s, err := structural.NewStructural(props)
+		if err != nil {
+			return nil, fmt.Errorf("the schema is not structural: %w", err)
+		}
+		v.schema = s.DeepCopy()
+		if err := defaulting.PruneDefaults(v.schema); err != nil {
+			return nil, fmt.Errorf("the schema's defaults: %w", err)
+		}
+	}
+	v.checks = sync.OnceValues(func() (*checks, error) { return newChecks(props) })
+	v.rules = sync.OnceValue(func() *cel.Validator {
+		if v.schema == nil {
+			return nil
+		}
+		return cel.NewValidator(v.schema, true, celconfig.PerCallLimit)
+	})
+	return v, nil
+}
+
+func newChecks(props *apiextensions.JSONSchemaProps) (out *checks, err error) {
+	out = &checks{}
+	if out.whole, _, err = validation.NewSchemaValidator(props); err != nil {
+		return nil, err
+	}
+	if props == nil {
+		return out, nil
+	}
+	if status, ok := props.Properties["status"]; ok {
+		out.status, _, err = validation.NewSchemaValidator(&status)
+	}
+	return out, err
+}
+
+func (v *version) hasStatus() bool {
+	return v.spec.Subresources != nil && v.spec.Subresources.Status != nil
+}
+
+func (v *version) scaleSpec() *apiextensionsv1.CustomResourceSubresourceScale {
+	if v.spec.Subresources == nil {
+		return nil
+	}
+	return v.spec.Subresources.Scale
+}
+
+// empty makes an object of this version.
+func (v *version) empty() kinds.Object {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	u.SetGroupVersionKind(v.gvk)
+	return u
+}
+
+func (v *version) setDefaults(obj kinds.Object) {
+	if v.schema != nil {
+		defaulting.Default(obj.(*unstructured.Unstructured).Object, v.schema)
+	}
+}
+
+// deprecation is the warning that goes with requests for a version, "" for none.
+func deprecation(crd *apiextensionsv1.CustomResourceDefinition, v *apiextensionsv1.CustomResourceDefinitionVersion) string {
+	switch {
+	case !v.Deprecated:
+		return ""
+	case v.DeprecationWarning != nil:
+		return *v.DeprecationWarning
+	}
+	text := fmt.Sprintf("%s/%s %s is deprecated", crd.Spec.Group, v.Name, crd.Spec.Names.Kind)
+	var better []string
+	for _, other := range crd.Spec.Versions {
+		if other.Served && !other.Deprecated && utilversion.CompareKubeAwareVersionStrings(v.Name, other.Name) < 0 {
+			better = append(better, other.Name)
+		}
+	}
+	if len(better) == 0 {
+		return text
+	}
+	best := slices.MaxFunc(better, utilversion.CompareKubeAwareVersionStrings)
+	return fmt.Sprintf("%s; use %s/%s %s", text, crd.Spec.Group, best, crd.Spec.Names.Kind)
+}

@@ -1,0 +1,73 @@
+package apiserver
+
+import (
+	"context"
+	"slices"
+
+	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/crd"
+	"quintet.dev/quintet/components/apiserver/discovery"
+	"quintet.dev/quintet/components/apiserver/handlers"
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/openapi"
+)
+
+// custom is what the server knows of custom resources, and whom it tells when they change.
+type custom struct {
+	manager   *crd.Manager
+	caches    map[*kinds.Kind]*cache.Cache // of those that are served
+	discovery *discovery.Server
+	openapi   *openapi.Server
+}
+
+func (s *Server) makeCustom() error {
+	s.custom.manager = crd.New(crd.Config{Objects: s.local, Install: s.installCustom, Clock: s.config.Clock})
+	return nil
+}
+
+// installCustom serves these rows beside the built-in kinds, and no others. Discovery tells of a resource once it can be
+// used.
+func (s *Server) installCustom(ctx context.Context, rows []*kinds.Kind) error {
+	rows = slices.DeleteFunc(slices.Clone(rows), s.shadows)
+	before, now := s.custom.caches, make(map[*kinds.Kind]*cache.Cache, len(rows))
+	for kind, c := range before {
+		if !slices.Contains(rows, kind) {
+			s.caches.Remove(c)
+		}
+	}
+	resources := make([]handlers.Resource, len(rows))
+	for i, kind := range rows {
+		c := before[kind]
+		if c == nil {
+			c = s.caches.Add(kind)
+		}
+		now[kind] = c
+		resources[i] = handlers.Resource{Kind: kind, Cache: c}
+	}
+	s.custom.caches = now
+	s.local.Install(resources)
+	s.api.Install(resources)
+	for _, c := range now {
+		if err := c.WaitReady(ctx); err != nil {
+			return err
+		}
+	}
+	s.tell(rows)
+	return nil
+}
+
+// shadows reports whether a custom resource is stored where a built-in kind is.
+func (s *Server) shadows(kind *kinds.Kind) bool {
+	return slices.ContainsFunc(s.table, func(r handlers.Resource) bool { return r.Kind.Prefix == kind.Prefix })
+}
+
+// tell makes discovery and OpenAPI speak of the built-in kinds and of these.
+func (s *Server) tell(rows []*kinds.Kind) {
+	table := make([]*kinds.Kind, 0, len(s.table)+len(rows))
+	for _, r := range s.table {
+		table = append(table, r.Kind)
+	}
+	table = append(table, rows...)
+	s.custom.discovery.Set(table)
+	s.custom.openapi.Set(table)
+}

@@ -1,0 +1,140 @@
+// Package apiextensions is how definitions of custom resources behave when they are written. What comes of them is in
+// package crd.
+package apiextensions
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	definitions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+type crd = *apiextensionsv1.CustomResourceDefinition
+
+// PrepareCreate starts the status: what will be stored first is of the storage version.
+func PrepareCreate(_ context.Context, obj crd) {
+	obj.Status = apiextensionsv1.CustomResourceDefinitionStatus{}
+	obj.Generation = 1
+	noteStored(obj)
+}
+
+// PrepareUpdate keeps the status, but for a new storage version.
+func PrepareUpdate(_ context.Context, new, old crd) {
+	old.Status.DeepCopyInto(&new.Status)
+	if !apiequality.Semantic.DeepEqual(new.Spec, old.Spec) {
+		new.Generation = old.Generation + 1
+	}
+	noteStored(new)
+}
+
+func noteStored(obj crd) {
+	for _, v := range obj.Spec.Versions {
+		if v.Storage && !slices.Contains(obj.Status.StoredVersions, v.Name) {
+			obj.Status.StoredVersions = append(obj.Status.StoredVersions, v.Name)
+		}
+	}
+}
+
+// PrepareStatusUpdate keeps the spec; metadata may change, as upstream's may.
+func PrepareStatusUpdate(_ context.Context, new, old crd) {
+	new.Spec = old.Spec
+}
+
+// Validate checks a new definition.
+func Validate(obj crd) field.ErrorList {
+	in, errs := internal(obj)
+	if in == nil {
+		return errs
+	}
+	return definitions.ValidateCustomResourceDefinition(context.Background(), in)
+}
+
+// ValidateUpdate checks a change.
+func ValidateUpdate(new, old crd) field.ErrorList {
+	in, was, errs := internals(new, old)
+	if errs != nil {
+		return errs
+	}
+	return definitions.ValidateCustomResourceDefinitionUpdate(context.Background(), in, was)
+}
+
+// ValidateStatusUpdate checks a change of the status.
+func ValidateStatusUpdate(new, old crd) field.ErrorList {
+	in, was, errs := internals(new, old)
+	if errs != nil {
+		return errs
+	}
+	return definitions.ValidateUpdateCustomResourceDefinitionStatus(in, was)
+}
+
+func internals(new, old crd) (in, was *apiextensions.CustomResourceDefinition, errs field.ErrorList) {
+	if in, errs = internal(new); errs == nil {
+		was, errs = internal(old)
+	}
+	return in, was, errs
+}
+
+// internal makes the form that the library validates.
+func internal(obj crd) (*apiextensions.CustomResourceDefinition, field.ErrorList) {
+	out := &apiextensions.CustomResourceDefinition{}
+	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(obj.DeepCopy(), out, nil); err != nil {
+		return nil, field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
+	}
+	return out, nil
+}
+
+// Warnings name formats that nothing checks; on an update, those that are new.
+func Warnings(new, old crd) []string {
+	var had, out []string
+	if old != nil {
+		had = unknownFormats(old)
+	}
+	for _, format := range unknownFormats(new) {
+		if !slices.Contains(had, format) {
+			out = append(out, fmt.Sprintf("unrecognized format %q", format))
+		}
+	}
+	return out
+}
+
+func unknownFormats(obj crd) []string {
+	in, _ := internal(obj)
+	if in == nil {
+		return nil
+	}
+	var out []string
+	collect := func(s *apiextensions.JSONSchemaProps) bool {
+		if s.Format != "" {
+			shape := &spec.Schema{SchemaProps: spec.SchemaProps{Format: s.Format, Type: []string{s.Type}}}
+			out = append(out, validation.GetUnrecognizedFormats(shape, environment.DefaultCompatibilityVersion())...)
+		}
+		return false
+	}
+	definitions.HasSchemaWith(&in.Spec, func(s *apiextensions.JSONSchemaProps) bool { return definitions.SchemaHas(s, collect) })
+	return out
+}
+
+// Held makes a deletion wait until Terminate has put its finalizer on.
+func Held(obj crd) bool {
+	return apihelpers.FindCRDCondition(obj, apiextensionsv1.Terminating) == nil
+}
+
+// Terminate begins the deletion: the objects that are defined go first.
+func Terminate(obj crd) {
+	if !apihelpers.CRDHasFinalizer(obj, apiextensionsv1.CustomResourceCleanupFinalizer) {
+		obj.Finalizers = append(obj.Finalizers, apiextensionsv1.CustomResourceCleanupFinalizer)
+	}
+	apihelpers.SetCRDCondition(obj, apiextensionsv1.CustomResourceDefinitionCondition{
+		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue, Reason: "InstanceDeletionPending",
+		Message: "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon",
+	})
+}

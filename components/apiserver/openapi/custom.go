@@ -1,0 +1,85 @@
+package openapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
+)
+
+// Schemas are the named schemas and all that they refer to, as OpenAPI v3.
+func Schemas(names ...string) (map[string]*spec.Schema, error) {
+	loaded, err := closure(names)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]*spec.Schema, len(loaded))
+	for name, d := range loaded {
+		s := &spec.Schema{}
+		if err := json.Unmarshal(d.V3, s); err != nil {
+			return nil, fmt.Errorf("openapi: schema of %s: %w", name, err)
+		}
+		out[name] = s
+	}
+	return out, nil
+}
+
+// Names of models: those that schemas of custom resources refer to, and that of their definitions.
+const (
+	ObjectMeta = metaModel + "ObjectMeta"
+	ListMeta   = metaModel + "ListMeta"
+	Definition = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"
+)
+
+var metadataModels = []string{ObjectMeta, ListMeta}
+
+// customDefinitions are the schemas of the custom resources among groups.
+func customDefinitions(groups []groupVersion, v2 bool) (map[string]json.RawMessage, error) {
+	out := map[string]json.RawMessage{}
+	for _, g := range groups {
+		for _, kind := range g.kinds {
+			if kind.Custom == nil {
+				continue
+			}
+			more, err := kind.Custom.Definitions(g.Version, v2)
+			if err != nil {
+				return nil, err
+			}
+			maps.Copy(out, more)
+		}
+	}
+	return out, nil
+}
+
+// builtIn are those of names that the program has itself, with what the custom ones refer to.
+func builtIn(names []string, custom map[string]json.RawMessage) []string {
+	if len(custom) == 0 {
+		return names
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return custom[name] != nil })
+	return append(names, metadataModels...)
+}
+
+// mediaTypes are those of an operation's objects.
+func (o *operation) mediaTypes() []string {
+	if o.text {
+		return []string{"application/json", "application/yaml"}
+	}
+	return objectTypes
+}
+
+func (o *operation) streamTypes() []string {
+	if o.text {
+		return append(o.mediaTypes(), "application/json;stream=watch")
+	}
+	return append(slices.Clone(objectTypes), streamTypes...)
+}
+
+func (o *operation) patchTypes() []string {
+	if o.text {
+		return slices.DeleteFunc(slices.Clone(patchTypes), func(t string) bool { return t == "application/strategic-merge-patch+json" })
+	}
+	return patchTypes
+}
