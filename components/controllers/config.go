@@ -87,6 +87,10 @@ type Config struct {
 
 	EnableGarbageCollector bool
 	MaxEndpointsPerSlice   int
+	// MirroringMaxEndpointsPerSubset is how many addresses of one subset of Endpoints are mirrored.
+	MirroringMaxEndpointsPerSubset int
+	// ResourceQuotaSyncPeriod is how often the use of all quotas is counted anew.
+	ResourceQuotaSyncPeriod time.Duration
 
 	// Concurrent*Syncs are how many objects of a kind are reconciled at once.
 	ConcurrentDeploymentSyncs      int
@@ -100,6 +104,9 @@ type Config struct {
 	ConcurrentTTLSyncs             int
 	ConcurrentJobSyncs             int
 	ConcurrentSATokenSyncs         int
+	ConcurrentCronJobSyncs         int
+	ConcurrentResourceQuotaSyncs   int
+	MirroringConcurrentSyncs       int
 }
 
 // DefaultConfig returns upstream's defaults.
@@ -125,10 +132,12 @@ func DefaultConfig() Config {
 		UnhealthyZoneThreshold:    0.55,
 		TerminatedPodGCThreshold:  12500,
 
-		ClusterSigningDuration:     365 * 24 * time.Hour,
-		LegacySATokenCleanUpPeriod: 365 * 24 * time.Hour,
-		EnableGarbageCollector:     true,
-		MaxEndpointsPerSlice:       100,
+		ClusterSigningDuration:         365 * 24 * time.Hour,
+		LegacySATokenCleanUpPeriod:     365 * 24 * time.Hour,
+		EnableGarbageCollector:         true,
+		MaxEndpointsPerSlice:           100,
+		MirroringMaxEndpointsPerSubset: 1000,
+		ResourceQuotaSyncPeriod:        5 * time.Minute,
 
 		ConcurrentDeploymentSyncs:      5,
 		ConcurrentReplicaSetSyncs:      5,
@@ -141,6 +150,9 @@ func DefaultConfig() Config {
 		ConcurrentTTLSyncs:             5,
 		ConcurrentJobSyncs:             5,
 		ConcurrentSATokenSyncs:         5,
+		ConcurrentCronJobSyncs:         5,
+		ConcurrentResourceQuotaSyncs:   5,
+		MirroringConcurrentSyncs:       5,
 	}
 }
 
@@ -187,6 +199,12 @@ func (c *Config) validate() error {
 	}
 	if c.MaxEndpointsPerSlice < 1 || c.MaxEndpointsPerSlice > 1000 {
 		errs = append(errs, fmt.Errorf("--max-endpoints-per-slice %d: use 1 to 1000", c.MaxEndpointsPerSlice))
+	}
+	if c.MirroringMaxEndpointsPerSubset < 1 || c.MirroringMaxEndpointsPerSubset > 1000 {
+		errs = append(errs, fmt.Errorf("--mirroring-max-endpoints-per-subset %d: use 1 to 1000", c.MirroringMaxEndpointsPerSubset))
+	}
+	if c.ResourceQuotaSyncPeriod <= 0 {
+		errs = append(errs, fmt.Errorf("--resource-quota-sync-period %v must be longer than nothing", c.ResourceQuotaSyncPeriod))
 	}
 	if _, err := c.authorities(); err != nil {
 		errs = append(errs, err)

@@ -60,6 +60,8 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 
 	fs.BoolVar(&c.EnableGarbageCollector, "enable-garbage-collector", c.EnableGarbageCollector, "collect objects whose owners are gone; must be as with the API server")
 	fs.IntVar(&c.MaxEndpointsPerSlice, "max-endpoints-per-slice", c.MaxEndpointsPerSlice, "endpoints in one slice")
+	fs.IntVar(&c.MirroringMaxEndpointsPerSubset, "mirroring-max-endpoints-per-subset", c.MirroringMaxEndpointsPerSubset, "addresses of one subset of Endpoints that are mirrored")
+	fs.DurationVar(&c.ResourceQuotaSyncPeriod, "resource-quota-sync-period", c.ResourceQuotaSyncPeriod, "how often the use of all quotas is counted anew")
 	c.addConcurrencyFlags(fs)
 }
 
@@ -71,6 +73,9 @@ func (c *Config) addConcurrencyFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.ConcurrentStatefulSetSyncs, "concurrent-statefulset-syncs", c.ConcurrentStatefulSetSyncs, "stateful sets reconciled at once")
 	fs.IntVar(&c.ConcurrentTTLSyncs, "concurrent-ttl-after-finished-syncs", c.ConcurrentTTLSyncs, "finished jobs deleted at once")
 	fs.IntVar(&c.ConcurrentJobSyncs, "concurrent-job-syncs", c.ConcurrentJobSyncs, "jobs reconciled at once")
+	fs.IntVar(&c.ConcurrentCronJobSyncs, "concurrent-cron-job-syncs", c.ConcurrentCronJobSyncs, "cron jobs reconciled at once")
+	fs.IntVar(&c.ConcurrentResourceQuotaSyncs, "concurrent-resource-quota-syncs", c.ConcurrentResourceQuotaSyncs, "quotas counted at once")
+	fs.IntVar(&c.MirroringConcurrentSyncs, "mirroring-concurrent-service-endpoint-syncs", c.MirroringConcurrentSyncs, "Endpoints mirrored at once")
 	fs.IntVar(&c.ConcurrentEndpointSyncs, "concurrent-endpoint-syncs", c.ConcurrentEndpointSyncs, "services whose endpoints are written at once")
 	fs.IntVar(&c.ConcurrentServiceEndpointSyncs, "concurrent-service-endpoint-syncs", c.ConcurrentServiceEndpointSyncs, "services whose endpoint slices are written at once")
 	fs.IntVar(&c.ConcurrentDeploymentSyncs, "concurrent-deployment-syncs", c.ConcurrentDeploymentSyncs, "deployments reconciled at once")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"quintet.dev/quintet/components/controllers/clusterroleaggregation"
+	"quintet.dev/quintet/components/controllers/cronjob"
 	"quintet.dev/quintet/components/controllers/csr"
 	"quintet.dev/quintet/components/controllers/daemonset"
 	"quintet.dev/quintet/components/controllers/deployment"
@@ -97,6 +98,8 @@ func list() []entry {
 			"legacy-service-account-token-cleaner", one, func(h *host, env runner.Env) (runner.Controller, error) {
 				return legacytokens.New(env, h.config.LegacySATokenCleanUpPeriod)
 			}, ""},
+		{"cronjob-controller", "cronjob", "cronjob-controller", "cronjob-controller",
+			func(c *Config) int { return c.ConcurrentCronJobSyncs }, plain(cronjob.New), "batch/v1/cronjobs"},
 		{"node-ipam-controller", "nodeipam", "node-controller", "cidrAllocator", one, makeNodeIPAM, ""},
 	}
 }
