@@ -30,6 +30,8 @@ type Cache struct {
 	flights  flights
 	zipped   runs
 
+	fieldSets fieldSets
+
 	ready  chan struct{} // closed with the first install
 	closed chan struct{}
 
@@ -155,6 +157,7 @@ func (c *Cache) decode(kv *storage.KeyValue) (*Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.fieldSets.share(obj)
 	obj.SetResourceVersion(formatRevision(kv.Revision))
 	return &Entry{Key: kv.Key, Revision: kv.Revision, Object: obj, sum: sumOf(kv.Value)}, nil
 }

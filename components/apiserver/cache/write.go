@@ -159,6 +159,7 @@ func (c *Cache) afterConflict(key string, failed error, verb string) (*Entry, er
 
 // encode makes the stored form of an object that belongs to the cache.
 func (c *Cache) encode(obj kinds.Object) ([]byte, error) {
+	c.fieldSets.share(obj)
 	obj.SetResourceVersion("")
 	obj.GetObjectKind().SetGroupVersionKind(c.kind.Hub.WithKind(c.kind.Name))
 	value, err := c.stored.Encode(obj)

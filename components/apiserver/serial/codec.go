@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -67,12 +68,16 @@ func Body(obj runtime.Object, kind schema.GroupVersionKind, m MediaType) ([]byte
 	if m == Protobuf {
 		return message(obj)
 	}
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(WithKind(obj, kind)); err != nil {
+	buf := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(buf)
+	buf.Reset()
+	if err := json.NewEncoder(buf).Encode(WithKind(obj, kind)); err != nil {
 		return nil, fmt.Errorf("encoding %s: %w", kind.Kind, err)
 	}
-	return bytes.TrimSuffix(buf.Bytes(), newline), nil
+	return bytes.Clone(bytes.TrimSuffix(buf.Bytes(), newline)), nil // bodies are kept: without room to grow
 }
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // WriteObject writes a body as a whole response.
 func WriteObject(w io.Writer, m MediaType, kind schema.GroupVersionKind, body []byte) error {

@@ -11,6 +11,7 @@ type filter func(next http.Handler) http.Handler
 // chain is what every request passes, in this order.
 func (s *Server) chain(end http.Handler) http.Handler {
 	filters := []filter{
+		s.growStack,
 		s.countActive,
 		s.recoverPanics,
 		s.withAuditID,
