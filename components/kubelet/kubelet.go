@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -98,10 +99,7 @@ func (k *Kubelet) Run(ctx context.Context) error {
 	group.Go(func() error { return parts.node.Run(ctx) })
 	group.Go(func() error { parts.writer.Run(ctx, statusWriters); return nil })
 	group.Go(func() error { parts.pods.Run(ctx); return nil })
-	group.Go(func() error { pods.Source(ctx, client, k.name, parts.pods); return nil })
-	if parts.services != nil {
-		group.Go(func() error { parts.services.run(ctx); return nil })
-	}
+	group.Go(func() error { parts.follow(ctx, client, k.name); return nil })
 	err = group.Wait()
 	parts.objects.Wait()
 	return err
@@ -117,6 +115,22 @@ type parts struct {
 	writer   *status.Writer
 	objects  *objects.Store
 	services *services
+}
+
+// follow watches pods and services until ctx ends. It begins when the node is known: pods are admitted by what it has,
+// and a watch that begins before the API server is there pauses for seconds.
+func (p *parts) follow(ctx context.Context, client kubernetes.Interface, node string) {
+	select {
+	case <-p.node.Known():
+	case <-ctx.Done():
+		return
+	}
+	var watching sync.WaitGroup
+	if p.services != nil {
+		watching.Go(func() { p.services.run(ctx) })
+	}
+	pods.Source(ctx, client, node, p.pods)
+	watching.Wait()
 }
 
 func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, engine runtime.Engine, recorder record.EventRecorder) (*parts, error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -83,6 +84,8 @@ func New(config Config) (*Routes, error) {
 			return nil, err
 		}
 		rest.Burst = 40
+		rest.ContentType = runtime.ContentTypeProtobuf
+		rest.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 		if config.Client, err = kubernetes.NewForConfig(rest); err != nil {
 			return nil, err
 		}

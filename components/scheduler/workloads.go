@@ -45,7 +45,7 @@ func (s *Scheduler) watchWorkloads(f *feeds, served sets.Set[string]) {
 
 // served returns the resources of some group versions; it waits for an API server that does not answer.
 func (s *Scheduler) served(ctx context.Context, versions ...string) (sets.Set[string], error) {
-	const pause = 200 * time.Millisecond
+	const pause = 50 * time.Millisecond
 	found := sets.New[string]()
 	said := ""
 	for _, version := range versions {

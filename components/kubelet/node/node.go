@@ -64,6 +64,7 @@ type Node struct {
 	reported     time.Time
 	networkErr   error
 	networkReady chan struct{}
+	known        chan struct{}
 	wake         chan struct{}
 
 	network sync.Mutex // held while the pod network is set up
@@ -73,13 +74,16 @@ type Node struct {
 // New makes a node that is not registered yet.
 func New(config Config) *Node {
 	return &Node{
-		Config: config, networkReady: make(chan struct{}), wake: make(chan struct{}, 1),
+		Config: config, networkReady: make(chan struct{}), known: make(chan struct{}), wake: make(chan struct{}, 1),
 		networkErr: fmt.Errorf("the node has no pod CIDR yet: is the node IPAM controller running?"),
 	}
 }
 
 // NetworkReady is closed once the pod network stands.
 func (n *Node) NetworkReady() <-chan struct{} { return n.networkReady }
+
+// Known is closed once the API server answered with the node: Current is not nil from then on.
+func (n *Node) Known() <-chan struct{} { return n.known }
 
 // Current is the node as the API server has it, or had it last; nil before it was registered.
 func (n *Node) Current() *v1.Node {
@@ -212,6 +216,9 @@ func (n *Node) labels() map[string]string {
 func (n *Node) take(ctx context.Context, node *v1.Node) {
 	n.mu.Lock()
 	again := n.deleted
+	if n.current == nil {
+		close(n.known)
+	}
 	n.current, n.deleted = node, false
 	n.mu.Unlock()
 	if again {
