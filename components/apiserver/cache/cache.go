@@ -28,6 +28,7 @@ type Cache struct {
 	formats  map[formatKey]*Format
 	indexed  []index
 	flights  flights
+	broken   broken
 	zipped   runs
 
 	fieldSets fieldSets
@@ -141,14 +142,15 @@ func (c *Cache) Ready() bool {
 	}
 }
 
-// read decodes what is stored. What can't be read is logged and left out: it is there for none of the API's verbs, and
-// only its creation fails.
+// read decodes what is stored. What can't be read is logged and remembered as broken.
 func (c *Cache) read(kv *storage.KeyValue) *Entry {
 	e, err := c.decode(kv)
 	if err != nil {
-		klog.ErrorS(err, "An object in the store can't be read; it is left out", "key", kv.Key, "revision", kv.Revision)
+		klog.ErrorS(err, "An object in the store can't be read; reads of it fail", "key", kv.Key, "revision", kv.Revision)
+		c.broken.add(kv.Key, err)
 		return nil
 	}
+	c.broken.remove(kv.Key)
 	return e
 }
 
@@ -167,6 +169,7 @@ func (c *Cache) install(content []*Entry, revision int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state = newTree(len(c.indexed))
+	c.broken.settle()
 	for _, e := range content {
 		c.state.items.Load(e)
 		c.addToIndexes(e)
@@ -205,6 +208,7 @@ func (c *Cache) change(e *storage.Event) {
 	if e.Type == storage.Put {
 		if now.entry = c.flights.landed(e); now.entry == nil {
 			if now.entry = c.read(&e.KeyValue); now.entry == nil {
+				c.lose(e)
 				return
 			}
 		}
@@ -212,6 +216,7 @@ func (c *Cache) change(e *storage.Event) {
 	} else {
 		now.prev, _ = c.state.items.Delete(&Entry{Key: e.Key})
 		if now.prev == nil {
+			c.broken.remove(e.Key)
 			return
 		}
 	}
@@ -228,6 +233,21 @@ func (c *Cache) change(e *storage.Event) {
 	c.last = e.Revision
 	c.history.append(now)
 	c.dispatch(now)
+}
+
+// lose takes an object out that was overwritten by what can't be read. There is no event for that, so nobody can go on
+// from before. It is called with c.mu held.
+func (c *Cache) lose(e *storage.Event) {
+	if prev, ok := c.state.items.Delete(&Entry{Key: e.Key}); ok {
+		c.removeFromIndexes(prev)
+	}
+	if c.view != nil {
+		c.view.until = e.Revision
+		c.view = nil
+	}
+	c.last = e.Revision
+	c.history.reset(e.Revision)
+	c.watchers.endAll(c.broken.at(e.Key))
 }
 
 // forget drops what is remembered for those who come back, or page through lists, when they took too long.

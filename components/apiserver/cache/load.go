@@ -21,6 +21,9 @@ func (s *Set) load(ctx context.Context) (int64, error) {
 	routes := *s.routes.Load()
 	s.mu.Unlock()
 
+	for _, c := range caches {
+		c.broken.begin()
+	}
 	pages, revision, err := s.list(ctx, s.prefix, func(key string) *Cache { return route(routes, key[len(s.prefix):]) })
 	if err != nil {
 		return 0, err
@@ -43,6 +46,7 @@ func (s *Set) load(ctx context.Context) (int64, error) {
 // loadOne fills a cache that came when the others were there already. Events that arrive meanwhile are kept by the cache.
 func (s *Set) loadOne(ctx context.Context, c *Cache) {
 	for ctx.Err() == nil {
+		c.broken.begin()
 		pages, revision, err := s.list(ctx, c.prefix, func(string) *Cache { return c })
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Listing what is stored; trying again", "resource", c.resource)

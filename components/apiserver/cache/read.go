@@ -23,6 +23,9 @@ func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, e
 	if e, ok := c.Peek(key); ok {
 		return e, nil
 	}
+	if err := c.broken.at(key); err != nil {
+		return nil, err
+	}
 	return nil, c.errNotFound(key)
 }
 
@@ -83,6 +86,9 @@ func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 		return nil, err
 	}
 	s, revision := c.snapshotNow()
+	if err := c.broken.below(m.prefix); err != nil {
+		return nil, err
+	}
 	return c.page(s, revision, o, m, m.prefix), nil
 }
 
@@ -117,6 +123,9 @@ func (c *Cache) listOn(ctx context.Context, o ListOptions, m matcher) (*List, er
 		return nil, err
 	}
 	s, revision := c.snapshotNow()
+	if err := c.broken.below(m.prefix); err != nil {
+		return nil, err
+	}
 	return c.page(s, revision, o, m, t.from), nil
 }
 
@@ -125,7 +134,7 @@ func (c *Cache) listAt(ctx context.Context, o ListOptions, m matcher, from strin
 	if err := c.freshen(ctx, formatRevision(revision)); err != nil {
 		return nil, err
 	}
-	if s := c.snapshotAt(revision); s != nil {
+	if s := c.snapshotAt(revision); s != nil && c.broken.below(m.prefix) == nil {
 		return c.page(s, revision, o, m, from), nil
 	}
 	return c.pageFromStore(ctx, revision, o, m, from)
@@ -203,7 +212,10 @@ func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions
 			return nil, c.errStore(err, "list")
 		}
 		for i := range page.Items {
-			e := c.read(&page.Items[i])
+			e, err := c.decode(&page.Items[i])
+			if err != nil {
+				return nil, errUnreadable(page.Items[i].Key, err)
+			}
 			if !m.matches(e) {
 				continue
 			}

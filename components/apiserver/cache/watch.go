@@ -60,6 +60,9 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	if err := c.freshenWatch(ctx, o.ResourceVersion, listed); err != nil {
 		return nil, err
 	}
+	if err := c.broken.below(c.scope(o.Namespace)); err != nil {
+		return nil, err
+	}
 	w := &Watcher{
 		cache: c, match: c.matcher(o.Namespace, o.Predicate), after: after,
 		wake: make(chan struct{}, 1), scope: o.Namespace,

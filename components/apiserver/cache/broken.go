@@ -1,0 +1,78 @@
+package cache
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// broken remembers which of a cache's values in the store can't be read. They don't silently vanish: reads that would
+// show them fail, as with upstream, until somebody mends or removes them in the store.
+type broken struct {
+	mu   sync.Mutex
+	keys map[string]error
+	// found collects what the list under way can't read; nil when there is none.
+	found map[string]error
+}
+
+func (b *broken) add(key string, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.keys == nil {
+		b.keys = map[string]error{}
+	}
+	b.keys[key] = err
+	if b.found != nil {
+		b.found[key] = err
+	}
+}
+
+func (b *broken) remove(key string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.keys, key)
+	delete(b.found, key)
+}
+
+// begin is called before the whole content is listed, settle when it takes the place of what was known.
+func (b *broken) begin() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.found = map[string]error{}
+}
+
+func (b *broken) settle() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.found != nil {
+		b.keys, b.found = b.found, nil
+	}
+}
+
+// at is the error of reading a key.
+func (b *broken) at(key string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.keys[key]; err != nil {
+		return errUnreadable(key, err)
+	}
+	return nil
+}
+
+// below is the error of reading all keys with a prefix.
+func (b *broken) below(prefix string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for key, err := range b.keys {
+		if strings.HasPrefix(key, prefix) {
+			return errUnreadable(key, err)
+		}
+	}
+	return nil
+}
+
+func errUnreadable(key string, err error) error {
+	return apierrors.NewInternalError(fmt.Errorf("unable to decode what is stored at %q: %w", key, err))
+}

@@ -1,0 +1,89 @@
+package cache
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quintet.dev/quintet/components/apiserver/storage/memory"
+)
+
+// TestUnreadableValues: what can't be decoded fails the reads that would show it, and nothing else.
+func TestUnreadableValues(t *testing.T) {
+	store := memory.New(nil)
+	t.Cleanup(func() { _ = store.Close() })
+	const key, other = "/registry/pods/a/bad", "/registry/pods/b/good"
+	revision, err := store.Create(t.Context(), key, []byte("nonsense"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := start(t, store, Config{})
+	good := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "good"}}
+	if _, err := f.pods.Create(f.ctx, other, good, 0); err != nil {
+		t.Fatal(err)
+	}
+	list := func(namespace string) error {
+		_, err := f.pods.List(f.ctx, ListOptions{Namespace: namespace})
+		return err
+	}
+	fails := func(when string) {
+		t.Helper()
+		if _, err := f.pods.Get(f.ctx, key, ""); !apierrors.IsInternalError(err) {
+			t.Errorf("%s: get: %v", when, err)
+		}
+		if err := list(""); !apierrors.IsInternalError(err) {
+			t.Errorf("%s: list: %v", when, err)
+		}
+		if _, err := f.pods.Watch(f.ctx, WatchOptions{}); !apierrors.IsInternalError(err) {
+			t.Errorf("%s: watch: %v", when, err)
+		}
+		if err := list("b"); err != nil {
+			t.Errorf("%s: list beside it: %v", when, err)
+		}
+	}
+	fails("from the start")
+	if _, err := store.Delete(f.ctx, key, revision); err != nil {
+		t.Fatal(err)
+	}
+	if err := list(""); err != nil {
+		t.Errorf("after it went: %v", err)
+	}
+
+	w, err := f.pods.Watch(f.ctx, WatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	made, err := f.pods.Create(f.ctx, key, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "bad"}}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if revision, err = store.Update(f.ctx, key, []byte("nonsense"), made.Revision, 0); err != nil {
+		t.Fatal(err)
+	}
+	fails("overwritten")
+	if _, ok := f.pods.Peek(key); ok {
+		t.Error("the state before is still shown")
+	}
+	for err == nil {
+		_, err = w.Next(f.ctx)
+	}
+	if !apierrors.IsInternalError(err) {
+		t.Errorf("the watch ended with %v", err)
+	}
+	if _, err := f.pods.List(f.ctx, ListOptions{ResourceVersion: formatRevision(revision), ResourceVersionMatch: metav1.ResourceVersionMatchExact}); !apierrors.IsInternalError(err) {
+		t.Errorf("at its revision: %v", err)
+	}
+	value, err := f.pods.encode(good.DeepCopy())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Update(f.ctx, key, value, revision, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := list(""); err != nil {
+		t.Errorf("mended: %v", err)
+	}
+}
