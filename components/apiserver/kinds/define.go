@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/deprecation"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -89,6 +90,9 @@ func define[P Object](r row[P]) *Kind {
 		k.Versions = append(append([]Version{}, r.Others...), hub)
 	} else {
 		k.Versions = append([]Version{hub}, r.Others...)
+	}
+	for i := range k.Versions {
+		deprecate(k, &k.Versions[i])
 	}
 	if k.Prefix == "" {
 		k.Prefix = r.Resource
@@ -235,6 +239,15 @@ func readAndWrite() []string { return []string{"get", "patch", "update"} }
 // special is a subresource that a handler of its name serves.
 func special(name string, verbs ...string) Subresource {
 	return Subresource{Name: name, Verbs: verbs}
+}
+
+// deprecate makes a version warn its users if its Go type says that it is to go.
+func deprecate(k *Kind, v *Version) {
+	obj := v.New()
+	obj.GetObjectKind().SetGroupVersionKind(v.WithKind(k.Name))
+	if v.DeprecationWarning == "" {
+		v.DeprecationWarning = deprecation.WarningMessage(obj)
+	}
 }
 
 func plainColumns() []metav1.TableColumnDefinition {

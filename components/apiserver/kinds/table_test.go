@@ -68,3 +68,23 @@ func TestTableIsSane(t *testing.T) {
 		})
 	}
 }
+
+func TestDeprecationWarnings(t *testing.T) {
+	got := map[string]string{}
+	for _, k := range Table(Deps{}) {
+		for _, v := range k.Versions {
+			if v.DeprecationWarning != "" {
+				got[v.String()+" "+k.Resource] = v.DeprecationWarning
+			}
+		}
+	}
+	const want = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+	if got["v1 endpoints"] != want {
+		t.Errorf("got %q", got)
+	}
+	for _, resource := range []string{"v1 pods", "apps/v1 deployments"} {
+		if got[resource] != "" {
+			t.Errorf("%s: %q", resource, got[resource])
+		}
+	}
+}
