@@ -153,10 +153,32 @@ func keepTimes(obj, old kinds.Object) {
 		return
 	}
 	obj.SetManagedFields(before)
-	if !apiequality.Semantic.DeepEqual(serial.WithKind(obj, schema.GroupVersionKind{}), serial.WithKind(old, schema.GroupVersionKind{})) {
+	if !sameContent(obj, old) {
 		obj.SetManagedFields(now)
 	}
 }
+
+// sameContent compares all but the type meta, from the end: what differs is most often the status.
+func sameContent(a, b kinds.Object) bool {
+	if _, free := a.(runtime.Unstructured); free {
+		return apiequality.Semantic.DeepEqual(serial.WithKind(a, schema.GroupVersionKind{}), serial.WithKind(b, schema.GroupVersionKind{}))
+	}
+	x, y := reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()
+	if x.Type() != y.Type() {
+		return false
+	}
+	for i := x.NumField() - 1; i >= 0; i-- {
+		if x.Type().Field(i).Type == typeMeta {
+			continue
+		}
+		if !apiequality.Semantic.DeepEqual(x.Field(i).Addr().Interface(), y.Field(i).Addr().Interface()) {
+			return false
+		}
+	}
+	return true
+}
+
+var typeMeta = reflect.TypeFor[metav1.TypeMeta]()
 
 // converter gives structured merge the versions of one kind: it finds the version of a value by its Go type.
 type converter struct {

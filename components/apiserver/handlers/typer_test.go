@@ -144,3 +144,23 @@ func BenchmarkTrackStatus(b *testing.B) {
 		}
 	}
 }
+
+func TestSameContent(t *testing.T) {
+	a, b := trackedPod(), trackedPod()
+	a.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	b.Spec.InitContainers = []corev1.Container{} // as good as none
+	if !sameContent(a, b) {
+		t.Error("pods that differ in nothing that counts are told apart")
+	}
+	for name, change := range map[string]func(*corev1.Pod){
+		"metadata": func(p *corev1.Pod) { p.Labels["app"] = "other" },
+		"spec":     func(p *corev1.Pod) { p.Spec.NodeName = "n" },
+		"status":   func(p *corev1.Pod) { p.Status.Message = "m" },
+	} {
+		c := trackedPod()
+		change(c)
+		if sameContent(a, c) {
+			t.Errorf("a change of the %s doesn't count", name)
+		}
+	}
+}
