@@ -21,7 +21,7 @@ type custom struct {
 }
 
 func (s *Server) makeCustom() error {
-	s.custom.manager = crd.New(crd.Config{Objects: s.local, Install: s.installCustom, Clock: s.config.Clock})
+	s.custom.manager = crd.New(crd.Config{Objects: s.local, Install: s.installCustom, Services: serviceResolver{s.local}, Clock: s.config.Clock})
 	return nil
 }
 

@@ -16,9 +16,11 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -32,13 +34,16 @@ type Config struct {
 	Objects objects.Store
 	// Install makes these rows all the custom resources that are served, and returns when they are.
 	Install func(ctx context.Context, rows []*kinds.Kind) error
-	Clock   clock.Clock
+	// Services finds conversion webhooks that are named by a Service.
+	Services webhook.ServiceResolver
+	Clock    clock.Clock
 }
 
 // Manager follows the definitions.
 type Manager struct {
-	config Config
-	wake   chan struct{}
+	config     Config
+	wake       chan struct{}
+	converters func() (*conversion.CRConverterFactory, error)
 
 	mu        sync.Mutex // held by a pass
 	resources map[types.UID]*entry
@@ -59,7 +64,7 @@ var group = schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "cu
 // New makes a manager.
 func New(config Config) *Manager {
 	return &Manager{
-		config: config, wake: make(chan struct{}, 1), resources: map[types.UID]*entry{}, cleaning: map[types.UID]bool{},
+		config: config, converters: newConverters(config.Services), wake: make(chan struct{}, 1), resources: map[types.UID]*entry{}, cleaning: map[types.UID]bool{},
 	}
 }
 
@@ -138,7 +143,12 @@ func (m *Manager) install(ctx context.Context, crds []*definition) error {
 		}
 		e := m.resources[crd.UID]
 		if e == nil || e.generation != crd.Generation || !reflect.DeepEqual(e.names, crd.Status.AcceptedNames) {
-			r, err := newResource(crd, crd.Status.AcceptedNames, nil)
+			convert, err := m.converterOf(crd)
+			if err != nil {
+				klog.FromContext(ctx).Error(err, "A custom resource can't be served", "definition", crd.Name)
+				continue
+			}
+			r, err := newResource(crd, crd.Status.AcceptedNames, convert)
 			if err != nil {
 				klog.FromContext(ctx).Error(err, "A custom resource can't be served", "definition", crd.Name)
 				continue
