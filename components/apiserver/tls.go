@@ -1,42 +1,96 @@
 package apiserver
 
 import (
+	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/internal/certs"
 )
 
 // tlsConfig asks clients for a certificate but leaves it to authentication to judge it.
 func (s *Server) tlsConfig() (*tls.Config, error) {
-	certificate, err := s.certificate()
-	if err != nil {
-		return nil, err
+	out := &tls.Config{
+		ClientAuth: tls.RequestClientCert,
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
 	}
-	return &tls.Config{
-		Certificates: []tls.Certificate{certificate},
-		ClientAuth:   tls.RequestClientCert,
-		MinVersion:   tls.VersionTLS12,
-		NextProtos:   []string{"h2", "http/1.1"},
-	}, nil
+	switch {
+	case s.config.Certificate != nil:
+		out.Certificates = []tls.Certificate{*s.config.Certificate}
+	case s.config.TLSCertFile != "":
+		pair := &servingPair{certFile: s.config.TLSCertFile, keyFile: s.config.TLSKeyFile, clock: s.config.Clock}
+		if err := pair.load(); err != nil {
+			return nil, err
+		}
+		out.GetCertificate = pair.get
+	default:
+		own, err := s.ownCertificate()
+		if err != nil {
+			return nil, err
+		}
+		out.Certificates = []tls.Certificate{own}
+	}
+	return out, nil
 }
 
-func (s *Server) certificate() (tls.Certificate, error) {
-	if s.config.Certificate != nil {
-		return *s.config.Certificate, nil
-	}
-	if s.config.TLSCertFile != "" {
-		pair, err := tls.LoadX509KeyPair(s.config.TLSCertFile, s.config.TLSKeyFile)
-		if err != nil {
-			return pair, fmt.Errorf("--tls-cert-file %s, --tls-private-key-file %s: %w", s.config.TLSCertFile, s.config.TLSKeyFile, err)
+// recheck is how long a serving certificate is used before its files are looked at again.
+const recheck = 10 * time.Second
+
+// servingPair is a certificate that follows its files. Files that turn bad leave the last good pair in use.
+type servingPair struct {
+	certFile, keyFile string
+	clock             clock.PassiveClock
+
+	mu        sync.Mutex
+	cert, key []byte
+	pair      *tls.Certificate
+	checked   time.Time
+}
+
+func (p *servingPair) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.clock.Since(p.checked) >= recheck {
+		if err := p.load(); err != nil {
+			klog.FromContext(hello.Context()).Error(err, "Keeping the last serving certificate that could be read")
 		}
-		return pair, nil
 	}
-	return s.ownCertificate()
+	return p.pair, nil
+}
+
+// load is called with p.mu held, or before others know p.
+func (p *servingPair) load() error {
+	p.checked = p.clock.Now()
+	fail := func(err error) error {
+		return fmt.Errorf("--tls-cert-file %s, --tls-private-key-file %s: %w", p.certFile, p.keyFile, err)
+	}
+	cert, err := os.ReadFile(p.certFile)
+	if err != nil {
+		return fail(err)
+	}
+	key, err := os.ReadFile(p.keyFile)
+	if err != nil {
+		return fail(err)
+	}
+	if p.pair != nil && bytes.Equal(cert, p.cert) && bytes.Equal(key, p.key) {
+		return nil
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return fail(err)
+	}
+	p.cert, p.key, p.pair = cert, key, &pair
+	return nil
 }
 
 // ownCertificate is one that the server makes for itself, and keeps in CertDir as apiserver.crt and apiserver.key.
