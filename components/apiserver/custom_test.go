@@ -75,18 +75,25 @@ func widgetDefinition(t *testing.T) *apiextensionsv1.CustomResourceDefinition {
 	}
 }
 
-// customFixture is a server that serves widgets.
+// customFixture is a server with clients for custom resources.
 type customFixture struct {
 	*fixture
 	definitions extensions.Interface
 	dynamic     dynamic.Interface
 }
 
-func startCustom(t *testing.T) *customFixture {
+func startDynamic(t *testing.T) *customFixture {
 	t.Helper()
 	f := &customFixture{fixture: start(t)}
 	f.definitions = extensions.NewForConfigOrDie(f.as("admin"))
 	f.dynamic = dynamic.NewForConfigOrDie(f.as("admin"))
+	return f
+}
+
+// startCustom starts a server that serves widgets.
+func startCustom(t *testing.T) *customFixture {
+	t.Helper()
+	f := startDynamic(t)
 	f.define(t, widgetDefinition(t))
 	return f
 }

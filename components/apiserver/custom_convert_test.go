@@ -1,0 +1,111 @@
+package apiserver_test
+
+import (
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// converting is a webhook that renames spec.size to spec.length in v2, and back.
+func converting(t *testing.T, broken *atomic.Bool) apiextensionsv1.WebhookClientConfig {
+	t.Helper()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		review := &apiextensionsv1.ConversionReview{}
+		if err := json.NewDecoder(r.Body).Decode(review); err != nil {
+			t.Error(err)
+		}
+		review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+		if broken.Load() {
+			review.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: "out of order"}
+		}
+		for _, raw := range review.Request.Objects {
+			u := &unstructured.Unstructured{}
+			if err := u.UnmarshalJSON(raw.Raw); err != nil {
+				t.Error(err)
+			}
+			from, to := "size", "length"
+			if strings.HasSuffix(review.Request.DesiredAPIVersion, "v1") {
+				from, to = to, from
+			}
+			if value, ok, _ := unstructured.NestedInt64(u.Object, "spec", from); ok {
+				unstructured.RemoveNestedField(u.Object, "spec", from)
+				_ = unstructured.SetNestedField(u.Object, value, "spec", to)
+			}
+			u.SetAPIVersion(review.Request.DesiredAPIVersion)
+			review.Response.ConvertedObjects = append(review.Response.ConvertedObjects, runtime.RawExtension{Object: u})
+		}
+		review.Request = nil
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	t.Cleanup(server.Close)
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	return apiextensionsv1.WebhookClientConfig{URL: new(server.URL + "/convert"), CABundle: ca}
+}
+
+func convertedDefinition(config apiextensionsv1.WebhookClientConfig) *apiextensionsv1.CustomResourceDefinition {
+	version := func(name, field string, stored bool) apiextensionsv1.CustomResourceDefinitionVersion {
+		return apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: name, Served: true, Storage: stored, Schema: &apiextensionsv1.CustomResourceValidation{
+				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+					"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+						field: {Type: "integer", Maximum: new(float64(9))},
+					}},
+				}},
+			},
+		}
+	}
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: "widgets.example.com"},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: "example.com", Scope: apiextensionsv1.NamespaceScoped,
+			Names:    apiextensionsv1.CustomResourceDefinitionNames{Plural: "widgets", Kind: "Widget"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{version("v1", "size", true), version("v2", "length", false)},
+			Conversion: &apiextensionsv1.CustomResourceConversion{
+				Strategy: apiextensionsv1.WebhookConverter,
+				Webhook:  &apiextensionsv1.WebhookConversion{ConversionReviewVersions: []string{"v1"}, ClientConfig: &config},
+			},
+		},
+	}
+}
+
+func TestCustomResourceIsConvertedByWebhook(t *testing.T) {
+	f := startDynamic(t)
+	var broken atomic.Bool
+	f.define(t, convertedDefinition(converting(t, &broken)))
+	f.create(t, "a", `spec: {size: 3}`)
+	newer := widgets
+	newer.Version = "v2"
+	v2 := f.dynamic.Resource(newer).Namespace("default")
+	a, err := v2.Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil || asJSON(t, a.Object["spec"]) != `{"length":3}` {
+		t.Fatalf("as v2: %v, %v", a, err)
+	}
+	if a, err = v2.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"length":5}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err = v2.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"length":50}}`), metav1.PatchOptions{}); err == nil || !strings.Contains(err.Error(), "spec.length") {
+		t.Errorf("a value that v2 forbids: %v", err)
+	}
+	stored, err := f.widgets().Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil || asJSON(t, stored.Object["spec"]) != `{"size":5}` {
+		t.Errorf("as v1: %v, %v", stored, err)
+	}
+	if list, err := v2.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 || list.Items[0].GetAPIVersion() != "example.com/v2" {
+		t.Errorf("list as v2: %v, %v", list, err)
+	}
+	broken.Store(true)
+	f.create(t, "b", `spec: {size: 4}`)
+	if _, err := v2.Get(t.Context(), "b", metav1.GetOptions{}); err == nil || !strings.Contains(err.Error(), "conversion webhook for example.com/v1, Kind=Widget failed: out of order") {
+		t.Errorf("through a broken webhook: %v", err)
+	}
+}
