@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"sync"
@@ -126,5 +127,39 @@ func TestNameBeforeKubectlsWords(t *testing.T) {
 		if rest := strings.Join(a.takeName(strings.Fields(test.args)), " "); a.name != test.name || rest != test.rest {
 			t.Errorf("%q: name %q, rest %q", test.args, a.name, rest)
 		}
+	}
+}
+
+// kubectl takes the flags of its log, and says once what is wrong with its command line.
+func TestKubectlCommandLine(t *testing.T) {
+	a := &app{out: &safeBuffer{}, in: strings.NewReader(""), state: state{t.TempDir()}}
+	released := false
+	a.release = func() { released = true }
+	for _, test := range []struct {
+		name string
+		args []string
+		code int
+		err  string
+	}{
+		{"log level", []string{"version", "--client", "-v=1"}, 0, ""},
+		{"unknown flag", []string{"get", "--nope"}, 1, "error: unknown flag: --nope\nSee 'kubectl get --help' for usage.\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			said := &safeBuffer{}
+			a.err = said
+			code := 0
+			err := a.runKubectl(a.kubectl(), "", test.args)
+			if exit := exitError(0); errors.As(err, &exit) {
+				code = int(exit)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if code != test.code || said.String() != test.err {
+				t.Errorf("exit code %d, said %q", code, said)
+			}
+			if !released {
+				t.Error("an interrupt would not end it")
+			}
+		})
 	}
 }

@@ -2,9 +2,7 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 
@@ -140,7 +138,7 @@ func (a *app) runConformance(ctx context.Context, f conformanceFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := writeReport(f.report, made); err != nil {
+	if err := made.WriteAll(f.report); err != nil {
 		return err
 	}
 	fmt.Fprintln(a.err)
@@ -169,22 +167,4 @@ func (a *app) target(ctx context.Context, file string) (string, *rest.Config, er
 	}
 	config, err := kubeconfig.Load(file, -1)
 	return name, config, err
-}
-
-// writeReport writes the report in every form.
-func writeReport(dir string, r *report.Report) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	var errs []error
-	for name, write := range map[string]func(io.Writer) error{
-		"report.json": r.WriteJSON, "junit.xml": r.WriteJUnit, "report.md": r.WriteMarkdown, "report.html": r.WriteHTML,
-	} {
-		file, err := os.Create(filepath.Join(dir, name))
-		if err != nil {
-			return err
-		}
-		errs = append(errs, write(file), file.Close())
-	}
-	return errors.Join(errs...)
 }

@@ -21,6 +21,8 @@ type app struct {
 	state    state
 	// name is the cluster chosen by --name; empty means the only one there is.
 	name string
+	// release gives signals their usual effect back, for commands that see to them themselves; it may be nil.
+	release func()
 }
 
 // exitError ends the program with a code, after whatever was to be said has been said.
@@ -38,7 +40,7 @@ func Main() int {
 		fmt.Fprintln(os.Stderr, "quintet:", err)
 		return 1
 	}
-	a := &app{out: os.Stdout, err: os.Stderr, in: os.Stdin, state: state{dir}}
+	a := &app{out: os.Stdout, err: os.Stderr, in: os.Stdin, state: state{dir}, release: stop}
 	return a.execute(ctx, os.Args[1:])
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/component-base/cli"
 	kubectl "k8s.io/kubectl/pkg/cmd"
 
 	"quintet.dev/quintet/cluster"
@@ -151,5 +153,15 @@ func (a *app) runKubectl(cmd *cobra.Command, kubeconfig string, args []string) e
 		Arguments: append([]string{"kubectl"}, args...), ConfigFlags: flags, IOStreams: streams,
 	})
 	inner.SetArgs(args)
-	return inner.ExecuteContext(cmd.Context())
+	// Signals are kubectl's: most of its commands know no context, and an interrupt has to end them all the same.
+	ctx := context.WithoutCancel(cmd.Context())
+	if a.release != nil {
+		a.release()
+	}
+	inner.SetContext(ctx)
+	if err := cli.RunNoErrOutput(inner); err != nil { // with the flags of its log
+		fmt.Fprintln(a.err, "error:", err)
+		return exitError(1)
+	}
+	return nil
 }
