@@ -3,11 +3,13 @@ package kubelet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,11 +33,11 @@ const patience = 30 * time.Second
 type rig struct {
 	t      *testing.T
 	client *fake.Clientset
-	engine *hollow.Engine
+	engine runtime.Engine
 	stop   func()
 }
 
-func start(t *testing.T, client *fake.Clientset, engine *hollow.Engine) *rig {
+func start(t *testing.T, client *fake.Clientset, engine runtime.Engine) *rig {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -143,6 +145,56 @@ func TestPodRunsAndIsDeleted(t *testing.T) {
 		pods, err := r.engine.Pods(t.Context())
 		return err == nil && len(pods) == 0
 	})
+}
+
+// late is an engine that answers with what was true a while ago.
+type late struct {
+	*hollow.Engine
+	sandboxes, containers, stops atomic.Int32
+}
+
+func (l *late) Pod(ctx context.Context, uid types.UID) (runtime.Pod, error) {
+	pod, err := l.Engine.Pod(ctx, uid)
+	time.Sleep(5 * time.Millisecond)
+	return pod, err
+}
+
+func (l *late) CreateSandbox(ctx context.Context, spec *runtime.SandboxSpec) (string, error) {
+	l.sandboxes.Add(1)
+	return l.Engine.CreateSandbox(ctx, spec)
+}
+
+func (l *late) CreateContainer(ctx context.Context, spec *runtime.ContainerSpec) (string, error) {
+	l.containers.Add(1)
+	return l.Engine.CreateContainer(ctx, spec)
+}
+
+func (l *late) Stop(ctx context.Context, id string, grace time.Duration) error {
+	l.stops.Add(1)
+	return l.Engine.Stop(ctx, id, grace)
+}
+
+func TestNothingIsDoneTwiceOnAnEngineThatAnswersLate(t *testing.T) {
+	engine := &late{Engine: newEngine()}
+	r := start(t, fake.NewClientset(), engine)
+	const pods = 10
+	for i := range pods {
+		r.create(fmt.Sprint("p", i), nil)
+	}
+	for i := range pods {
+		p := r.awaitPhase(fmt.Sprint("p", i), v1.PodRunning).DeepCopy()
+		now, grace := metav1.Now(), int64(1)
+		p.DeletionTimestamp, p.DeletionGracePeriodSeconds = &now, &grace
+		if _, err := r.client.CoreV1().Pods("ns").Update(t.Context(), p, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range pods {
+		r.await("the pod is gone", func() bool { return r.pod(fmt.Sprint("p", i)) == nil })
+	}
+	if s, c, k := engine.sandboxes.Load(), engine.containers.Load(), engine.stops.Load(); s != pods || c != pods || k != 2*pods {
+		t.Errorf("%d sandboxes, %d containers, %d stops for %d pods", s, c, k, pods)
+	}
 }
 
 func TestPodRunsToCompletion(t *testing.T) {
