@@ -12,6 +12,7 @@ import (
 	"quintet.dev/quintet/components/controllers/deployment"
 	"quintet.dev/quintet/components/controllers/endpoints"
 	"quintet.dev/quintet/components/controllers/endpointslice"
+	"quintet.dev/quintet/components/controllers/endpointslicemirroring"
 	"quintet.dev/quintet/components/controllers/job"
 	"quintet.dev/quintet/components/controllers/legacytokens"
 	"quintet.dev/quintet/components/controllers/nodelifecycle"
@@ -100,6 +101,13 @@ func list() []entry {
 			}, ""},
 		{"cronjob-controller", "cronjob", "cronjob-controller", "cronjob-controller",
 			func(c *Config) int { return c.ConcurrentCronJobSyncs }, plain(cronjob.New), "batch/v1/cronjobs"},
+		{"resourcequota-controller", "resourcequota", "resourcequota-controller", "resourcequota-controller",
+			func(c *Config) int { return c.ConcurrentResourceQuotaSyncs }, makeResourceQuota, ""},
+		{"endpointslice-mirroring-controller", "endpointslicemirroring", "endpointslicemirroring-controller", "endpoint-slice-mirroring-controller",
+			func(c *Config) int { return c.MirroringConcurrentSyncs },
+			func(h *host, env runner.Env) (runner.Controller, error) {
+				return endpointslicemirroring.New(env, h.config.MirroringMaxEndpointsPerSubset)
+			}, ""},
 		{"node-ipam-controller", "nodeipam", "node-controller", "cidrAllocator", one, makeNodeIPAM, ""},
 	}
 }

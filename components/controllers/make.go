@@ -19,6 +19,7 @@ import (
 	"quintet.dev/quintet/components/controllers/garbagecollector"
 	"quintet.dev/quintet/components/controllers/namespace"
 	"quintet.dev/quintet/components/controllers/nodeipam"
+	"quintet.dev/quintet/components/controllers/resourcequota"
 	"quintet.dev/quintet/components/controllers/rootca"
 	"quintet.dev/quintet/components/controllers/runner"
 	"quintet.dev/quintet/components/controllers/satoken"
@@ -139,6 +140,20 @@ func makeDisruption(h *host, env runner.Env) (runner.Controller, error) {
 		return nil, err
 	}
 	return disruption.New(env, scales, mapper)
+}
+
+func makeResourceQuota(h *host, env runner.Env) (runner.Controller, error) {
+	config := h.clients.config("resourcequota-controller")
+	resources, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources))
+	return resourcequota.New(env, objects, mapper, h.config.ResourceQuotaSyncPeriod)
 }
 
 // shared are the informers of the resources that nearly every cluster's controllers watch anyway.

@@ -1,0 +1,189 @@
+// Package resourcequota counts what the objects of a namespace use of its quotas
+// (https://kubernetes.io/docs/concepts/policy/resource-quotas/). The API server charges objects when it lets them in;
+// here, what is gone is taken off again.
+package resourcequota
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+
+	"quintet.dev/quintet/components/controllers/pods"
+	"quintet.dev/quintet/components/controllers/runner"
+)
+
+// Controller writes the status of quotas.
+type Controller struct {
+	env      runner.Env
+	period   time.Duration
+	quotas   corelisters.ResourceQuotaLister
+	pods     corelisters.PodLister
+	services corelisters.ServiceLister
+	claims   corelisters.PersistentVolumeClaimLister
+	objects  metadata.Interface
+	mapper   meta.RESTMapper
+	loop     *runner.Loop[string]
+	synced   []cache.InformerSynced
+}
+
+// New makes the controller, which counts all anew every period; objects must speak as the controller, and mapper know
+// what is served. It starts working with Run.
+func New(env runner.Env, objects metadata.Interface, mapper meta.RESTMapper, period time.Duration) (*Controller, error) {
+	core := env.Informers.Core().V1()
+	c := &Controller{
+		env: env, period: period, quotas: core.ResourceQuotas().Lister(), pods: core.Pods().Lister(), services: core.Services().Lister(),
+		claims: core.PersistentVolumeClaims().Lister(), objects: objects, mapper: mapper,
+		synced: []cache.InformerSynced{core.ResourceQuotas().Informer().HasSynced},
+	}
+	c.loop = runner.NewLoop("resourcequota", env, c.reconcile)
+	err := errors.Join(
+		c.loop.Watch(core.ResourceQuotas().Informer(), runner.Handle(func(old, new *v1.ResourceQuota) {
+			if new != nil && (old == nil || !equality.Semantic.DeepEqual(old.Spec, new.Spec)) {
+				c.loop.Add(runner.Key(new))
+			}
+		})),
+		c.loop.Watch(core.Pods().Informer(), runner.Handle(func(old, new *v1.Pod) {
+			// A new pod is charged already, but maybe it was counted before it was seen.
+			if old == nil {
+				c.wake(new.Namespace)
+			} else if new == nil || pods.Ended(old) != pods.Ended(new) || !equality.Semantic.DeepEqual(old.Spec, new.Spec) {
+				c.wake(old.Namespace)
+			}
+		})),
+		c.loop.Watch(core.Services().Informer(), runner.Handle(func(old, new *v1.Service) {
+			if old != nil && (new == nil || !equality.Semantic.DeepEqual(old.Spec, new.Spec)) {
+				c.wake(old.Namespace)
+			}
+		})),
+		c.loop.Watch(core.PersistentVolumeClaims().Informer(), runner.Handle(func(old, new *v1.PersistentVolumeClaim) {
+			if old != nil && (new == nil || !equality.Semantic.DeepEqual(old.Spec, new.Spec)) {
+				c.wake(old.Namespace)
+			}
+		})),
+		c.loop.Watch(core.ConfigMaps().Informer(), gone[v1.ConfigMap](c)),
+		c.loop.Watch(core.Secrets().Informer(), gone[v1.Secret](c)),
+		c.loop.Watch(core.ServiceAccounts().Informer(), gone[v1.ServiceAccount](c)),
+	)
+	return c, err
+}
+
+// gone counts anew where an object went.
+func gone[T any, P interface {
+	*T
+	metav1.Object
+}](c *Controller) cache.ResourceEventHandler {
+	return runner.Handle(func(old, new *T) {
+		if new == nil {
+			c.wake(P(old).GetNamespace())
+		}
+	})
+}
+
+// Run works until ctx ends.
+func (c *Controller) Run(ctx context.Context) error {
+	var refresh sync.WaitGroup
+	refresh.Go(func() {
+		if cache.WaitForCacheSync(ctx.Done(), c.synced...) {
+			runner.Every(ctx, c.env.Clock, c.period, func(context.Context) { c.wake(metav1.NamespaceAll) })
+		}
+	})
+	err := c.loop.Run(ctx)
+	refresh.Wait()
+	return err
+}
+
+func (c *Controller) wake(namespace string) {
+	all, err := c.quotas.ResourceQuotas(namespace).List(labels.Everything())
+	if err != nil {
+		return
+	}
+	for _, q := range all {
+		c.loop.Add(runner.Key(q))
+	}
+}
+
+func (c *Controller) reconcile(ctx context.Context, key string) error {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return err
+	}
+	q, err := c.quotas.ResourceQuotas(namespace).Get(name)
+	if err != nil {
+		return runner.IgnoreGone(err)
+	}
+	if q.DeletionTimestamp != nil {
+		return nil
+	}
+	o, counting := c.observe(ctx, q)
+	status := decide(o)
+	if !equality.Semantic.DeepEqual(q.Status, status) {
+		changed := q.DeepCopy()
+		changed.Status = status
+		if _, err := c.env.Client.CoreV1().ResourceQuotas(namespace).UpdateStatus(ctx, changed, metav1.UpdateOptions{}); runner.IgnoreGone(err) != nil {
+			return fmt.Errorf("status of quota %s: %w", key, err)
+		}
+	}
+	return counting // what could be counted is written all the same
+}
+
+func (c *Controller) observe(ctx context.Context, q *v1.ResourceQuota) (observed, error) {
+	o := observed{quota: q, counts: map[schema.GroupResource]int64{}}
+	ofPods, ofServices, ofClaims := needs(q.Spec.Hard)
+	scoped := len(scopesOf(q)) > 0
+	var errs []error
+	var err error
+	if ofPods || scoped {
+		o.pods, err = c.pods.Pods(q.Namespace).List(labels.Everything())
+		errs = append(errs, err)
+	}
+	if ofServices {
+		o.services, err = c.services.Services(q.Namespace).List(labels.Everything())
+		errs = append(errs, err)
+	}
+	if ofClaims || scoped {
+		o.claims, err = c.claims.PersistentVolumeClaims(q.Namespace).List(labels.Everything())
+		errs = append(errs, err)
+	}
+	for name := range q.Spec.Hard {
+		kind, number := counted(name)
+		if _, known := o.counts[kind]; !number || known || scoped {
+			continue
+		}
+		n, err := c.count(ctx, q.Namespace, kind)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("count %s: %w", kind, err))
+			continue
+		}
+		o.counts[kind] = n
+	}
+	return o, errors.Join(errs...)
+}
+
+// count asks the API server, which knows how many there are without sending them all.
+func (c *Controller) count(ctx context.Context, namespace string, kind schema.GroupResource) (int64, error) {
+	resource, err := c.mapper.ResourceFor(kind.WithVersion(""))
+	if err != nil {
+		return 0, err
+	}
+	page, err := c.objects.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return 0, err
+	}
+	n := int64(len(page.Items))
+	if page.RemainingItemCount != nil {
+		n += *page.RemainingItemCount
+	}
+	return n, nil
+}
