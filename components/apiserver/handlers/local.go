@@ -173,16 +173,26 @@ func (l *Local) Feed(ctx context.Context, resource schema.GroupResource, changed
 			if ctx.Err() != nil {
 				break
 			}
-			return fmt.Errorf("following %s: %w", resource, err)
+			return feedEnd(ctx, resource, err)
 		}
 		if first {
 			synced()
 		}
 		if err := f.follow(ctx, revision); err != nil && ctx.Err() == nil && !apierrors.IsResourceExpired(err) {
-			return fmt.Errorf("following %s: %w", resource, err)
+			return feedEnd(ctx, resource, err)
 		}
 	}
 	return nil
+}
+
+// feedEnd ends a feed. Of a resource that is no longer served nothing more will come; when the server stops, its caches
+// may be gone a moment before ctx is.
+func feedEnd(ctx context.Context, resource schema.GroupResource, err error) error {
+	if apierrors.IsServiceUnavailable(err) {
+		<-ctx.Done()
+		return nil
+	}
+	return fmt.Errorf("following %s: %w", resource, err)
 }
 
 // feed is one Feed under way; known is what it has told.
