@@ -3,6 +3,9 @@ package apiserver
 import (
 	"context"
 	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/crd"
@@ -15,13 +18,16 @@ import (
 // custom is what the server knows of custom resources, and whom it tells when they change.
 type custom struct {
 	manager   *crd.Manager
-	caches    map[*kinds.Kind]*cache.Cache // of those that are served
+	mu        sync.Mutex
+	caches    map[*kinds.Kind]*cache.Cache // of those that are served; replaced, never changed
 	discovery *discovery.Server
 	openapi   *openapi.Server
 }
 
 func (s *Server) makeCustom() error {
-	s.custom.manager = crd.New(crd.Config{Objects: s.local, Install: s.installCustom, Services: serviceResolver{s.local}, Clock: s.config.Clock})
+	s.custom.manager = crd.New(crd.Config{
+		Objects: s.local, Install: s.installCustom, List: s.listCustom, Services: serviceResolver{s.local}, Clock: s.config.Clock,
+	})
 	return nil
 }
 
@@ -44,7 +50,9 @@ func (s *Server) installCustom(ctx context.Context, rows []*kinds.Kind) error {
 		now[kind] = c
 		resources[i] = handlers.Resource{Kind: kind, Cache: c}
 	}
+	s.custom.mu.Lock()
 	s.custom.caches = now
+	s.custom.mu.Unlock()
 	s.local.Install(resources)
 	s.api.Install(resources)
 	for _, c := range now {
@@ -53,6 +61,37 @@ func (s *Server) installCustom(ctx context.Context, rows []*kinds.Kind) error {
 		}
 	}
 	s.tell(rows)
+	return nil
+}
+
+// listCustom reads all objects of a row as they are in the store now.
+func (s *Server) listCustom(ctx context.Context, row *kinds.Kind) ([]kinds.Object, error) {
+	if s.shadows(row) {
+		return nil, nil // it was never served
+	}
+	c := s.customCache(row.Prefix)
+	if c == nil {
+		return nil, apierrors.NewServiceUnavailable(row.Resource + "." + row.Hub.Group + " is not served")
+	}
+	l, err := c.List(ctx, cache.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]kinds.Object, len(l.Entries))
+	for i, e := range l.Entries {
+		out[i] = e.Object
+	}
+	return out, nil
+}
+
+func (s *Server) customCache(prefix string) *cache.Cache {
+	s.custom.mu.Lock()
+	defer s.custom.mu.Unlock()
+	for kind, c := range s.custom.caches {
+		if kind.Prefix == prefix {
+			return c
+		}
+	}
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	extensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -312,7 +313,8 @@ func TestDefinitionsComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.until(t, "widgets.example.com", func(crd *apiextensionsv1.CustomResourceDefinition, err error) bool {
-		return statusOf(crd, apiextensionsv1.Terminating) == apiextensionsv1.ConditionTrue
+		c := apihelpers.FindCRDCondition(crd, apiextensionsv1.Terminating)
+		return err == nil && c != nil && c.Reason == "InstanceDeletionInProgress"
 	})
 	if _, err := f.widgets().Create(t.Context(), widget(t, "late", `spec: {color: red}`), metav1.CreateOptions{}); !apierrors.IsForbidden(err) {
 		t.Errorf("creating while the definition goes: %v", err)

@@ -28,9 +28,12 @@ func (m *Manager) clean(ctx context.Context, crd *definition) {
 		return
 	}
 	m.cleaning[crd.UID] = true
-	served := m.resources[crd.UID] != nil
+	var row *kinds.Kind // nil if nothing was ever served
+	if e := m.resources[crd.UID]; e != nil {
+		row = e.kind
+	}
 	m.work.Go(func() {
-		err := m.cleanUp(ctx, crd, served)
+		err := m.cleanUp(ctx, crd, row)
 		m.mu.Lock()
 		delete(m.cleaning, crd.UID)
 		m.mu.Unlock()
@@ -51,11 +54,11 @@ func (m *Manager) pokeLater(ctx context.Context) {
 	})
 }
 
-func (m *Manager) cleanUp(ctx context.Context, crd *definition, served bool) error {
+func (m *Manager) cleanUp(ctx context.Context, crd *definition, row *kinds.Kind) error {
 	c := condition{
 		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionFalse, Reason: "NeverEstablished", Message: "resource was never established",
 	}
-	if served {
+	if row != nil {
 		started := condition{
 			Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue, Reason: "InstanceDeletionInProgress",
 			Message: "CustomResource deletion is in progress",
@@ -63,7 +66,7 @@ func (m *Manager) cleanUp(ctx context.Context, crd *definition, served bool) err
 		if err := m.note(ctx, crd, started, false); err != nil {
 			return err
 		}
-		if err := m.removeAll(ctx, crd); err != nil {
+		if err := m.removeAll(ctx, row); err != nil {
 			failed := started
 			failed.Reason, failed.Message = "InstanceDeletionFailed", fmt.Sprintf("could not issue all deletes: %v", err)
 			_ = m.note(ctx, crd, failed, false) // what counts is the failure before
@@ -75,10 +78,10 @@ func (m *Manager) cleanUp(ctx context.Context, crd *definition, served bool) err
 }
 
 // removeAll deletes all objects, and waits until they are gone.
-func (m *Manager) removeAll(ctx context.Context, crd *definition) error {
-	resource := schema.GroupResource{Group: crd.Spec.Group, Resource: crd.Status.AcceptedNames.Plural}
+func (m *Manager) removeAll(ctx context.Context, row *kinds.Kind) error {
+	resource := schema.GroupResource{Group: row.Hub.Group, Resource: row.Resource}
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		all, err := m.config.Objects.List(ctx, resource, "")
+		all, err := m.config.List(ctx, row)
 		if err != nil {
 			return err
 		}

@@ -34,6 +34,8 @@ type Config struct {
 	Objects objects.Store
 	// Install makes these rows all the custom resources that are served, and returns when they are.
 	Install func(ctx context.Context, rows []*kinds.Kind) error
+	// List reads, consistently, all objects of a row that is installed.
+	List func(ctx context.Context, row *kinds.Kind) ([]kinds.Object, error)
 	// Services finds conversion webhooks that are named by a Service.
 	Services webhook.ServiceResolver
 	Clock    clock.Clock

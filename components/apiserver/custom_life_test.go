@@ -1,0 +1,106 @@
+package apiserver_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	extensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
+)
+
+// TestDefinitionChanges gives a served resource another schema, and another storage version.
+func TestDefinitionChanges(t *testing.T) {
+	f := startCustom(t)
+	f.create(t, "a", `spec: {color: red}`)
+	definitions := f.definitions.ApiextensionsV1().CustomResourceDefinitions()
+	crd, err := definitions.Get(t.Context(), "widgets.example.com", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range crd.Spec.Versions {
+		spec := crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"]
+		spec.Properties["taste"] = apiextensionsv1.JSONSchemaProps{Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"sweet"`)}}
+		crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == "v1beta1"
+	}
+	if crd, err = definitions.Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if got := asJSON(t, crd.Status.StoredVersions); got != `["v1","v1beta1"]` || crd.Generation != 2 {
+		t.Errorf("stored versions %s, generation %d", got, crd.Generation)
+	}
+	err = wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+		a, err := f.widgets().Get(ctx, "a", metav1.GetOptions{})
+		if err != nil {
+			return false, nil // while it is exchanged
+		}
+		taste, _, _ := unstructured.NestedString(a.Object, "spec", "taste")
+		return taste == "sweet" && a.GetAPIVersion() == "example.com/v1", nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := f.widgets().Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = unstructured.SetNestedField(a.Object, "sour", "spec", "taste")
+	if a, err = f.widgets().Update(t.Context(), a, metav1.UpdateOptions{}); err != nil || a.GetGeneration() != 2 {
+		t.Errorf("%v, %v", a, err)
+	}
+}
+
+// TestCustomResourcesOutliveTheServer reads them with another one on the same store, which is ready with them.
+func TestCustomResourcesOutliveTheServer(t *testing.T) {
+	store := memory.New(clock.RealClock{})
+	t.Cleanup(func() { _ = store.Close() })
+	shared := func(c *apiserver.Config) { c.Store = store }
+	first := &customFixture{fixture: start(t, shared)}
+	first.definitions, first.dynamic = extensions.NewForConfigOrDie(first.as("admin")), dynamic.NewForConfigOrDie(first.as("admin"))
+	first.define(t, widgetDefinition(t))
+	first.create(t, "a", `spec: {color: red}`)
+	first.stop()
+
+	second := start(t, shared)
+	a, err := dynamic.NewForConfigOrDie(second.as("admin")).Resource(widgets).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{})
+	if err != nil || a.GetGeneration() != 1 {
+		t.Fatalf("%v, %v", a, err)
+	}
+	kv, err := store.Get(t.Context(), "/registry/example.com/widgets/default/a")
+	if err != nil || kv.Value[0] != '{' {
+		t.Errorf("stored: %s, %v", kv.Value, err)
+	}
+}
+
+// TestCustomResourceMetadata is how the garbage and namespace controllers see them: as metadata in protobuf.
+func TestCustomResourceMetadata(t *testing.T) {
+	f := startCustom(t)
+	client := metadata.NewForConfigOrDie(metadata.ConfigFor(f.as("admin"))).Resource(widgets).Namespace("default")
+	w, err := client.Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	f.create(t, "a", `spec: {color: red}`)
+	if e := <-w.ResultChan(); e.Object.(*metav1.PartialObjectMetadata).Name != "a" {
+		t.Errorf("watched %v", e)
+	}
+	if list, err := client.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 1 {
+		t.Errorf("listed %v, %v", list, err)
+	}
+	if err := client.DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Error(err)
+	}
+	if list, err := client.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 0 {
+		t.Errorf("left over %v, %v", list, err)
+	}
+}
