@@ -148,7 +148,9 @@ func TestKubectlCommandLine(t *testing.T) {
 			said := &safeBuffer{}
 			a.err = said
 			code := 0
-			err := a.runKubectl(a.kubectl(), "", test.args)
+			cmd := a.kubectl()
+			cmd.SetContext(t.Context())
+			err := a.runKubectl(cmd, "", test.args)
 			if exit := exitError(0); errors.As(err, &exit) {
 				code = int(exit)
 			} else if err != nil {
