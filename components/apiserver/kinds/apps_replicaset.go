@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 
 	"quintet.dev/quintet/components/apiserver/kinds/apps"
@@ -25,6 +26,7 @@ func replicaSets() *Kind {
 			PrepareUpdate:       replicaSetParts.update,
 			Validate:            apps.ValidateReplicaSet,
 			ValidateUpdate:      apps.ValidateReplicaSetUpdate,
+			Warnings:            templateWarnings(func(r *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &r.Spec.Template }),
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			Reset:               []string{"status"},

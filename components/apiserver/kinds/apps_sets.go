@@ -5,6 +5,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 
@@ -40,6 +41,7 @@ func daemonSets() *Kind {
 			},
 			Validate:            apps.ValidateDaemonSet,
 			ValidateUpdate:      apps.ValidateDaemonSetUpdate,
+			Warnings:            templateWarnings(func(d *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &d.Spec.Template }),
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			Reset:               []string{"status"},
@@ -69,6 +71,7 @@ func statefulSets() *Kind {
 			PrepareUpdate:       statefulSetParts.update,
 			Validate:            apps.ValidateStatefulSet,
 			ValidateUpdate:      apps.ValidateStatefulSetUpdate,
+			Warnings:            templateWarnings(func(s *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &s.Spec.Template }),
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			Reset:               []string{"status"},

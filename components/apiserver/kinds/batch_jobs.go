@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 
 	"quintet.dev/quintet/components/apiserver/kinds/batch"
@@ -28,6 +29,7 @@ func jobs() *Kind {
 			PrepareUpdate:       jobParts.update,
 			Validate:            batch.ValidateJob,
 			ValidateUpdate:      batch.ValidateJobUpdate,
+			Warnings:            templateWarnings(func(j *batchv1.Job) *corev1.PodTemplateSpec { return &j.Spec.Template }),
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			OrphanByDefault:     true,

@@ -29,6 +29,7 @@ func pods() *Kind {
 			PrepareUpdate:       podParts.update,
 			Validate:            podspec.ValidateCreate,
 			ValidateUpdate:      podspec.ValidateUpdate,
+			Warnings:            podspec.PodWarnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			ReturnDeleted:       true,

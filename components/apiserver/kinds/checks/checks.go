@@ -58,10 +58,10 @@ func Collisions(new, old *int32, path *field.Path) field.ErrorList {
 }
 
 // Selector checks the selector of a workload, which must not be empty; kind is named in the error. The selector returned
-// is nil when it can't be used.
+// is nil when it can't be used, and matches nothing when there is none.
 func Selector(s *metav1.LabelSelector, kind string, path *field.Path) (labels.Selector, field.ErrorList) {
 	if s == nil {
-		return nil, field.ErrorList{field.Required(path, "")}
+		return labels.Nothing(), field.ErrorList{field.Required(path, "")}
 	}
 	errs := metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, path)
 	if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
