@@ -36,7 +36,7 @@ func (b *Bootstrap) policySteps() []step {
 func (b *Bootstrap) roleStep(name string, role reconciliation.RuleOwner) step {
 	return step{name, func(ctx context.Context) error {
 		return again(func() error {
-			_, err := (&reconciliation.ReconcileRoleOptions{Role: role, Confirm: true, Client: roleClient{ctx, b.cfg.Objects, role}}).Run()
+			_, err := (&reconciliation.ReconcileRoleOptions{Role: role, Confirm: true, Client: &roleClient{ctx: ctx, store: b.cfg.Objects, like: role}}).Run()
 			return err
 		})
 	}}
@@ -45,7 +45,7 @@ func (b *Bootstrap) roleStep(name string, role reconciliation.RuleOwner) step {
 func (b *Bootstrap) bindingStep(name string, binding reconciliation.RoleBinding) step {
 	return step{name, func(ctx context.Context) error {
 		return again(func() error {
-			_, err := (&reconciliation.ReconcileRoleBindingOptions{RoleBinding: binding, Confirm: true, Client: bindingClient{ctx, b.cfg.Objects, binding}}).Run()
+			_, err := (&reconciliation.ReconcileRoleBindingOptions{RoleBinding: binding, Confirm: true, Client: &bindingClient{ctx: ctx, store: b.cfg.Objects, like: binding}}).Run()
 			return err
 		})
 	}}
@@ -66,9 +66,10 @@ type roleClient struct {
 	ctx   context.Context
 	store objects.Store
 	like  reconciliation.RuleOwner
+	raced bool
 }
 
-func (c roleClient) resource() schema.GroupResource {
+func (c *roleClient) resource() schema.GroupResource {
 	if _, ok := c.like.(reconciliation.RoleRuleOwner); ok {
 		return rbacv1.Resource("roles")
 	}
@@ -86,16 +87,27 @@ func ruleOwner(obj kinds.Object, err error) (reconciliation.RuleOwner, error) {
 	return reconciliation.ClusterRoleRuleOwner{ClusterRole: role}, err
 }
 
-func (c roleClient) Get(namespace, name string) (reconciliation.RuleOwner, error) {
-	return ruleOwner(c.store.Get(c.ctx, c.resource(), namespace, name))
+func (c *roleClient) Get(namespace, name string) (reconciliation.RuleOwner, error) {
+	return ruleOwner(read(c.ctx, c.store, c.raced, c.resource(), namespace, name))
 }
 
-func (c roleClient) Create(in reconciliation.RuleOwner) (reconciliation.RuleOwner, error) {
-	return ruleOwner(c.store.Create(c.ctx, c.resource(), in.GetObject().(kinds.Object)))
+func (c *roleClient) Create(in reconciliation.RuleOwner) (reconciliation.RuleOwner, error) {
+	made, err := ruleOwner(c.store.Create(c.ctx, c.resource(), in.GetObject().(kinds.Object)))
+	c.raced = apierrors.IsAlreadyExists(err)
+	return made, err
 }
 
-func (c roleClient) Update(in reconciliation.RuleOwner) (reconciliation.RuleOwner, error) {
+func (c *roleClient) Update(in reconciliation.RuleOwner) (reconciliation.RuleOwner, error) {
 	return ruleOwner(update(c.ctx, c.store, c.resource(), in.GetObject().(kinds.Object)))
+}
+
+// read reads from memory, which costs nothing at a start, but from the store once another server that starts at the same
+// time was found to be faster: memory may not know yet what that one wrote.
+func read(ctx context.Context, store objects.Store, raced bool, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+	if raced {
+		return store.Live(ctx, resource, namespace, name)
+	}
+	return store.Get(ctx, resource, namespace, name)
 }
 
 // update writes obj over the version that it was made from.
@@ -113,9 +125,10 @@ type bindingClient struct {
 	ctx   context.Context
 	store objects.Store
 	like  reconciliation.RoleBinding
+	raced bool
 }
 
-func (c bindingClient) resource() schema.GroupResource {
+func (c *bindingClient) resource() schema.GroupResource {
 	if _, ok := c.like.(reconciliation.RoleBindingAdapter); ok {
 		return rbacv1.Resource("rolebindings")
 	}
@@ -133,18 +146,20 @@ func roleBinding(obj kinds.Object, err error) (reconciliation.RoleBinding, error
 	return reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: binding}, err
 }
 
-func (c bindingClient) Get(namespace, name string) (reconciliation.RoleBinding, error) {
-	return roleBinding(c.store.Get(c.ctx, c.resource(), namespace, name))
+func (c *bindingClient) Get(namespace, name string) (reconciliation.RoleBinding, error) {
+	return roleBinding(read(c.ctx, c.store, c.raced, c.resource(), namespace, name))
 }
 
-func (c bindingClient) Create(in reconciliation.RoleBinding) (reconciliation.RoleBinding, error) {
-	return roleBinding(c.store.Create(c.ctx, c.resource(), in.GetObject().(kinds.Object)))
+func (c *bindingClient) Create(in reconciliation.RoleBinding) (reconciliation.RoleBinding, error) {
+	made, err := roleBinding(c.store.Create(c.ctx, c.resource(), in.GetObject().(kinds.Object)))
+	c.raced = apierrors.IsAlreadyExists(err)
+	return made, err
 }
 
-func (c bindingClient) Update(in reconciliation.RoleBinding) (reconciliation.RoleBinding, error) {
+func (c *bindingClient) Update(in reconciliation.RoleBinding) (reconciliation.RoleBinding, error) {
 	return roleBinding(update(c.ctx, c.store, c.resource(), in.GetObject().(kinds.Object)))
 }
 
-func (c bindingClient) Delete(namespace, name string, uid types.UID) error {
+func (c *bindingClient) Delete(namespace, name string, uid types.UID) error {
 	return c.store.Delete(c.ctx, c.resource(), namespace, name, uid)
 }
