@@ -272,3 +272,16 @@ func TestMountsAndLimits(t *testing.T) {
 		t.Errorf("got %+v", host)
 	}
 }
+
+// What has ended can't be attached to; the engine alone would let the stream wait for a next start.
+func TestAttachToWhatHasEnded(t *testing.T) {
+	e := engine(t)
+	uid, id := run(t, e, nil, "say", "hello", "0")
+	await(t, e, uid)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := e.Attach(ctx, id, runtime.ExecOptions{Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}})
+	if err == nil || ctx.Err() != nil {
+		t.Errorf("got %v", err)
+	}
+}

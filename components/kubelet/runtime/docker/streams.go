@@ -110,8 +110,25 @@ func (e *Engine) Attach(ctx context.Context, id string, options runtime.ExecOpti
 	go resize(done, options.Resize, func(size runtime.Size) {
 		_, _ = e.api.ContainerResize(ctx, id, client.ContainerResizeOptions{Height: uint(size.Height), Width: uint(size.Width)})
 	})
-	return connect(ctx, &attached.HijackedResponse, options)
+	// The engine ends the stream with the container, but a stream of one that has ended already it keeps for the next start.
+	inspected, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if err != nil {
+		attached.Close()
+		return mark(err)
+	}
+	if state := inspected.Container.State; state == nil || state.Running {
+		return connect(ctx, &attached.HijackedResponse, options)
+	}
+	rest, cancel := context.WithTimeout(ctx, lastWords)
+	defer cancel()
+	if err := connect(rest, &attached.HijackedResponse, options); err == nil || ctx.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("container %s does not run", id)
 }
+
+// lastWords is how long the stream of a container that ended while it was being attached to may take to end by itself.
+const lastWords = time.Second
 
 func resize(done <-chan struct{}, sizes <-chan runtime.Size, apply func(runtime.Size)) {
 	for {
