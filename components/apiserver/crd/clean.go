@@ -37,7 +37,7 @@ func (m *Manager) clean(ctx context.Context, crd *definition) {
 		m.mu.Lock()
 		delete(m.cleaning, crd.UID)
 		m.mu.Unlock()
-		if err != nil && ctx.Err() == nil {
+		if err != nil && !apierrors.IsNotFound(err) && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Removing the objects of a definition; trying again", "definition", crd.Name)
 			m.pokeLater(ctx)
 		}
@@ -104,7 +104,8 @@ func (m *Manager) removeAll(ctx context.Context, row *kinds.Kind) error {
 	}
 }
 
-// note writes a condition, and with done takes the finalizer off and removes the definition if nothing else holds it.
+// note writes a condition, and with done takes the finalizer off and removes the definition if nothing else holds it. The
+// error is NotFound if that is gone already.
 func (m *Manager) note(ctx context.Context, crd *definition, c condition, done bool) error {
 	obj, err := m.config.Objects.Update(ctx, group, "", crd.Name, func(obj kinds.Object) (kinds.Object, error) {
 		now := obj.(*definition)
@@ -119,9 +120,6 @@ func (m *Manager) note(ctx context.Context, crd *definition, c condition, done b
 	})
 	if err == nil && done && len(obj.GetFinalizers()) == 0 {
 		err = m.config.Objects.Delete(ctx, group, "", crd.Name, crd.UID)
-	}
-	if apierrors.IsNotFound(err) {
-		return nil
 	}
 	return err
 }
