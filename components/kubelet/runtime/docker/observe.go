@@ -141,6 +141,10 @@ func (e *Engine) container(ctx context.Context, summary *container.Summary) (run
 		}
 	}
 	answer, err := e.api.ContainerInspect(ctx, summary.ID, client.ContainerInspectOptions{})
+	for deadline := time.Now().Add(oomPatience); err == nil && mayBeOOM(&answer.Container) && time.Now().Before(deadline); {
+		time.Sleep(oomPatience / 15)
+		answer, err = e.api.ContainerInspect(ctx, summary.ID, client.ContainerInspectOptions{})
+	}
 	if errdefs.IsNotFound(err) {
 		return runtime.Container{}, nil
 	}
@@ -154,6 +158,17 @@ func (e *Engine) container(ctx context.Context, summary *container.Summary) (run
 		e.mu.Unlock()
 	}
 	return c, nil
+}
+
+// oomPatience is how long the engine may take to learn why a container was killed.
+const oomPatience = 300 * time.Millisecond
+
+// mayBeOOM reports whether a container may have been killed for want of memory though the engine does not say so (yet): it
+// hears of the kill and of the cause on two ways, in either order.
+func mayBeOOM(in *container.InspectResponse) bool {
+	const killed = 128 + 9
+	return in.State != nil && stateOf(in.State.Status) == runtime.Exited && in.State.ExitCode == killed && !in.State.OOMKilled &&
+		in.HostConfig != nil && in.HostConfig.Memory > 0
 }
 
 func translate(in *container.InspectResponse) runtime.Container {
@@ -212,6 +227,9 @@ func (e *Engine) Events(ctx context.Context) (<-chan types.UID, error) {
 		for {
 			select {
 			case message := <-stream.Messages:
+				if message.Action == events.ActionOOM {
+					e.forget(message.Actor.ID)
+				}
 				if !deliver(ctx, out, message) {
 					return
 				}
@@ -221,6 +239,13 @@ func (e *Engine) Events(ctx context.Context) (<-chan types.UID, error) {
 		}
 	}()
 	return out, nil
+}
+
+// forget makes a container that has ended be asked for again: why it ended was not known before.
+func (e *Engine) forget(id string) {
+	e.mu.Lock()
+	delete(e.finished, id)
+	e.mu.Unlock()
 }
 
 func deliver(ctx context.Context, out chan<- types.UID, message events.Message) bool {
