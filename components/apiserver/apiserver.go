@@ -93,7 +93,8 @@ func (s *Server) openStore() (err error) {
 	case s.config.Store != nil:
 		s.store = s.config.Store
 	case s.config.Storage == StorageMemory:
-		s.store = memory.New(s.config.Clock)
+		// The time in microseconds is beyond every revision that a former server gave out: none writes that fast.
+		s.store = memory.NewAt(s.config.Clock, s.config.Clock.Now().UnixMicro())
 	default:
 		s.store, err = etcd.New(etcd.Config{
 			Endpoints: s.config.EtcdServers,

@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -45,9 +45,14 @@ func (v *version) columns() []metav1.TableColumnDefinition {
 	return out
 }
 
+// tabler makes the rows of a table.
+type tabler interface {
+	ConvertToTable(ctx context.Context, obj, options runtime.Object) (*metav1.Table, error)
+}
+
 // row makes the cells of an object in this version.
 func (v *version) row(r *resource) func(kinds.Object, time.Time) []any {
-	table := sync.OnceValues(func() (rest.TableConvertor, error) { return tableconvertor.New(v.printed()) })
+	table := sync.OnceValues(func() (tabler, error) { return tableconvertor.New(v.printed()) })
 	return func(hub kinds.Object, _ time.Time) []any {
 		t, err := table()
 		if err != nil {

@@ -62,13 +62,17 @@ func (r *record) at(revision int64) (storage.KeyValue, bool) {
 }
 
 // New makes an empty store at revision 1, as a new etcd is. c times the ends of keys with a ttl; nil is the real clock.
-func New(c clock.WithTicker) *Store {
+func New(c clock.WithTicker) *Store { return NewAt(c, 1) }
+
+// NewAt makes an empty store at a revision of the caller's choice. A store that follows another one of its kind must start
+// beyond it: clients that still hold a revision of the former life are then told that it is gone, and do not wait for it.
+func NewAt(c clock.WithTicker, revision int64) *Store {
 	if c == nil {
 		c = clock.RealClock{}
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &Store{
-		clock: c, stop: stop, revision: 1,
+		clock: c, stop: stop, revision: revision, compacted: revision - 1,
 		keys: btree.NewBTreeGOptions(func(a, b *record) bool { return a.key < b.key },
 			btree.Options{NoLocks: true}),
 		changed: make(chan struct{}),
