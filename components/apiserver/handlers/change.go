@@ -146,6 +146,7 @@ func (c *call) replace(ch change) (*cache.Entry, error) {
 func (c *call) changed(ch change, a attributes, current *cache.Entry) (kinds.Object, error) {
 	old := current.Object
 	if ch.uid != "" && ch.uid != old.GetUID() {
+		//lint:ignore ST1005 upstream's words, which clients read
 		return nil, apierrors.NewConflict(c.resource, c.name, fmt.Errorf(
 			"Precondition failed: UID in precondition: %s, UID in object meta: %s", ch.uid, old.GetUID()))
 	}

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/conversion/queryparams"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/httpstream/wsstream"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
 // connected serves a subresource that takes over the connection. RBAC has seen the HTTP method as a verb of that

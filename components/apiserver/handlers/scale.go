@@ -132,6 +132,7 @@ func (c *call) runScale(dryRun []string, a attributes, next func(live *autoscali
 
 func (c *call) checkScale(wanted, live *autoscalingv1.Scale) error {
 	if wanted.UID != "" && wanted.UID != live.UID {
+		//lint:ignore ST1005 upstream's words, which clients read
 		return apierrors.NewConflict(c.resource, c.name, fmt.Errorf(
 			"Precondition failed: UID in precondition: %s, UID in object meta: %s", wanted.UID, live.UID))
 	}

@@ -16,9 +16,8 @@ import (
 
 // sim is a node with one pod: it plans, and applies plans at once to containers that exist only in memory.
 type sim struct {
-	in     Input
-	start  time.Time
-	serial int
+	in    Input
+	start time.Time
 }
 
 func newSim() *sim {

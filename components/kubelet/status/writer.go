@@ -37,7 +37,6 @@ type entry struct {
 	want   *v1.PodStatus
 	sent   *v1.PodStatus
 	delete bool
-	done   func()
 }
 
 // NewWriter makes a writer; it sends nothing before Run.

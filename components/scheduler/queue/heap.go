@@ -21,14 +21,6 @@ func (h *heap) push(i *Item) {
 	h.up(i.at)
 }
 
-func (h *heap) pop() *Item {
-	i := h.top()
-	if i != nil {
-		h.remove(i)
-	}
-	return i
-}
-
 func (h *heap) remove(i *Item) {
 	at, last := i.at, len(h.items)-1
 	if at != last {

@@ -186,7 +186,8 @@ func translate(err error) error {
 		return storage.ErrCompacted
 	case errors.Is(err, rpctypes.ErrFutureRev):
 		return storage.ErrFuture
-	case errors.Is(err, grpc.ErrClientConnClosing): //nolint:staticcheck // what the client returns after Close
+	//lint:ignore SA1019 what the client returns after Close
+	case errors.Is(err, grpc.ErrClientConnClosing):
 		return storage.ErrClosed
 	}
 	return fmt.Errorf("etcd: %w", err)
