@@ -102,10 +102,9 @@ func (b *Bootstrap) steps() []step {
 func (b *Bootstrap) createMissing(ctx context.Context, resource schema.GroupResource, obj kinds.Object) error {
 	_, err := b.cfg.Objects.Get(ctx, resource, obj.GetNamespace(), obj.GetName())
 	if apierrors.IsNotFound(err) {
-		_, err = b.cfg.Objects.Create(ctx, resource, obj)
-	}
-	if apierrors.IsAlreadyExists(err) {
-		return nil
+		if _, err = b.cfg.Objects.Create(ctx, resource, obj); err != nil {
+			return b.appears(ctx, resource, obj, err)
+		}
 	}
 	return err
 }

@@ -21,6 +21,26 @@ func (b blind) Get(_ context.Context, resource schema.GroupResource, _, name str
 	return nil, apierrors.NewNotFound(resource, name)
 }
 
+// taken is a store in which another server has the address of the Service already, and stores the Service a moment later.
+type taken struct{ blind }
+
+func (s taken) Create(ctx context.Context, resource schema.GroupResource, obj kinds.Object) (kinds.Object, error) {
+	if resource.Resource != "services" {
+		return s.blind.Create(ctx, resource, obj)
+	}
+	time.AfterFunc(30*time.Millisecond, func() { s.Put(resource, obj) })
+	return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, obj.GetName(), nil)
+}
+
+func TestAnAddressThatAnotherServerTakesIsWaitedFor(t *testing.T) {
+	store := &objectstest.Store{}
+	b := newBootstrap(store, "one", "192.0.2.1", testingclock.NewFakeClock(time.Unix(1700000000, 0)))
+	b.cfg.Objects = taken{blind{store}}
+	if err := b.Ensure(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAServerThatComesSecondAgrees(t *testing.T) {
 	ctx := context.Background()
 	store, clk := &objectstest.Store{}, testingclock.NewFakeClock(time.Unix(1700000000, 0))

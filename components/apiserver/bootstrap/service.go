@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -131,7 +133,10 @@ func (b *Bootstrap) slice(addresses []net.IP) *discoveryv1.EndpointSlice {
 func (b *Bootstrap) write(ctx context.Context, resource schema.GroupResource, obj kinds.Object, change func(kinds.Object) bool) error {
 	current, err := b.cfg.Objects.Get(ctx, resource, obj.GetNamespace(), obj.GetName())
 	if apierrors.IsNotFound(err) {
-		if _, err = b.cfg.Objects.Create(ctx, resource, obj); !apierrors.IsAlreadyExists(err) {
+		if _, err = b.cfg.Objects.Create(ctx, resource, obj); err == nil {
+			return nil
+		}
+		if err = b.appears(ctx, resource, obj, err); err != nil {
 			return err
 		}
 	} else if err != nil {
@@ -143,6 +148,25 @@ func (b *Bootstrap) write(ctx context.Context, resource schema.GroupResource, ob
 		change(stored)
 		return stored, nil
 	})
+	return err
+}
+
+// appears waits for an object that could not be created because another server that starts at the same time creates it just
+// now: it is there already, or its address is taken for it. Where nobody does, refusal is why it could not be created.
+func (b *Bootstrap) appears(ctx context.Context, resource schema.GroupResource, obj kinds.Object, refusal error) error {
+	if !apierrors.IsAlreadyExists(refusal) && !apierrors.IsInvalid(refusal) {
+		return refusal
+	}
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 5*time.Second, true, func(ctx context.Context) (bool, error) {
+		_, err := b.cfg.Objects.Live(ctx, resource, obj.GetNamespace(), obj.GetName())
+		if apierrors.IsNotFound(err) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if wait.Interrupted(err) {
+		return refusal
+	}
 	return err
 }
 
