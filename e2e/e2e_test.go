@@ -47,6 +47,7 @@ func start(t *testing.T, opts ...cluster.Option) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
+		expectNoPanic(t, c)
 		if t.Failed() {
 			showLogs(t, c)
 		}
@@ -69,6 +70,20 @@ func see(t *testing.T, c *cluster.Cluster) *world {
 	g.SetDefaultEventuallyTimeout(patience)
 	g.SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	return &world{Cluster: c, Gomega: g, t: t, client: client}
+}
+
+// expectNoPanic fails a test during which a request made an API server panic: it answers 500 and goes on, so that nothing
+// else need show it.
+func expectNoPanic(t *testing.T, c *cluster.Cluster) {
+	var b bytes.Buffer
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := c.Component(cluster.APIServer).Logs(ctx, &b); err != nil {
+		return // it was killed by the test
+	}
+	if _, trace, found := bytes.Cut(b.Bytes(), []byte("A request panicked")); found {
+		t.Errorf("a request made the API server panic:%s", trace[:min(len(trace), 6000)])
+	}
 }
 
 // showLogs prints the end of what every player wrote.

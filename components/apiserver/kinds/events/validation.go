@@ -2,9 +2,9 @@ package events
 
 import (
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -67,7 +67,8 @@ func ValidateUpdate(new, old *corev1.Event, strict bool) field.ErrorList {
 	keep(new.Related, old.Related, "related")
 	keep(new.ReportingController, old.ReportingController, "reportingController")
 	keep(new.ReportingInstance, old.ReportingInstance, "reportingInstance")
-	if !apiequality.Semantic.DeepEqual(new.EventTime.UTC(), old.EventTime.UTC()) {
+	// A client that decoded JSON has it in its own zone, and no finer than microseconds.
+	if !new.EventTime.Truncate(time.Microsecond).Equal(old.EventTime.Truncate(time.Microsecond)) {
 		keep(new.EventTime, old.EventTime, "eventTime")
 	}
 	return errs
