@@ -151,6 +151,11 @@ func TestHighAvailability(t *testing.T) {
 	w := start(t, cluster.WithNodes(1), cluster.WithAPIServers(2), cluster.WithEtcdMembers(3))
 	w.must(w.Member("etcd-1").Kill(t.Context()), "kill one etcd member of three")
 	w.must(w.Member("apiserver-1").Kill(t.Context()), "kill the second API server")
+	// Where the killed member led, writes time out until another one leads.
+	w.Eventually(func() error {
+		_, err := w.client.CoreV1().ConfigMaps(space).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "led-"}}, metav1.CreateOptions{})
+		return err
+	}).Should(Succeed(), "a write after the election")
 	w.createDeployment("steady", 2)
 	w.waitReady("steady", 2)
 	err := w.client.CoreV1().Pods(space).Delete(t.Context(), "no-such-pod", metav1.DeleteOptions{})
