@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"sync"
 
@@ -106,17 +107,17 @@ func WithKind(obj runtime.Object, kind schema.GroupVersionKind) runtime.Object {
 	if obj.GetObjectKind().GroupVersionKind() == kind {
 		return obj
 	}
-	if u, ok := obj.(runtime.Unstructured); ok {
-		obj = shallowUnstructured(u)
-	} else {
-		obj = ShallowCopy(obj)
-	}
+	obj = ShallowCopy(obj)
 	obj.GetObjectKind().SetGroupVersionKind(kind)
 	return obj
 }
 
-// ShallowCopy copies the struct that obj points to, and nothing below it.
+// ShallowCopy copies what holds an object's kind and its metadata's plain values (names, versions, times), and nothing below
+// that: in the copy these can be set without the original's noticing.
 func ShallowCopy[T runtime.Object](obj T) T {
+	if u, ok := any(obj).(runtime.Unstructured); ok {
+		return any(shallowUnstructured(u)).(T)
+	}
 	v := reflect.ValueOf(obj)
 	out := reflect.New(v.Type().Elem())
 	out.Elem().Set(v.Elem())
@@ -124,13 +125,12 @@ func ShallowCopy[T runtime.Object](obj T) T {
 }
 
 func shallowUnstructured(u runtime.Unstructured) runtime.Object {
-	content := u.UnstructuredContent()
-	copied := make(map[string]any, len(content)+2)
-	for k, v := range content {
-		copied[k] = v
+	content := maps.Clone(u.UnstructuredContent())
+	if metadata, ok := content["metadata"].(map[string]any); ok {
+		content["metadata"] = maps.Clone(metadata)
 	}
 	out := u.NewEmptyInstance()
-	out.SetUnstructuredContent(copied)
+	out.SetUnstructuredContent(content)
 	return out
 }
 
