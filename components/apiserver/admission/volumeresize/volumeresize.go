@@ -47,6 +47,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	if old.Status.Phase != corev1.ClaimBound {
+		//lint:ignore ST1005 upstream's words, which clients read
 		return admission.NewForbidden(a, fmt.Errorf("Only bound persistent volume claims can be expanded")) //nolint:staticcheck // what clients know
 	}
 	if !p.expandable(ctx, claim) {
