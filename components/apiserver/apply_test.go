@@ -72,7 +72,7 @@ func TestManagersOfWrites(t *testing.T) {
 	}
 	owners := map[string]string{}
 	for _, m := range cm.ManagedFields {
-		owners[m.Manager] = string(m.FieldsV1.Raw)
+		owners[m.Manager] = m.FieldsV1.GetRawString()
 		if m.Operation != metav1.ManagedFieldsOperationUpdate || m.Time == nil {
 			t.Errorf("%+v", m)
 		}

@@ -90,7 +90,7 @@ func TestCustomResourceIsConvertedByWebhook(t *testing.T) {
 	if err != nil || asJSON(t, a.Object["spec"]) != `{"length":3}` {
 		t.Fatalf("as v2: %v, %v", a, err)
 	}
-	if a, err = v2.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"length":5}}`), metav1.PatchOptions{}); err != nil {
+	if _, err = v2.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"length":5}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err = v2.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"length":50}}`), metav1.PatchOptions{}); err == nil || !strings.Contains(err.Error(), "spec.length") {

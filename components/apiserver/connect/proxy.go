@@ -86,6 +86,7 @@ func (c *Connector) serviceProxy(w http.ResponseWriter, r *http.Request, namespa
 	if err != nil {
 		return err
 	}
+	//lint:ignore SA1019 a Service's proxy goes by its Endpoints, as upstream's
 	endpoints, err := objects.As[*corev1.Endpoints](c.objects.Get(r.Context(), corev1.Resource("endpoints"), namespace, id))
 	if err != nil {
 		return err

@@ -85,7 +85,7 @@ func (b book) object(v *version) *spec.Schema {
 	if v.schema == nil || b.v2 && (v.schema.XPreserveUnknownFields || v.keepAll) {
 		return &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}
 	}
-	var s *structural.Structural = v.schema.DeepCopy().Unfold()
+	s := v.schema.DeepCopy().Unfold()
 	if b.v2 {
 		s = openapiv2.ToStructuralOpenAPIV2(s)
 	}

@@ -70,7 +70,7 @@ func TestTyperBooksAsTheWholeConverter(t *testing.T) {
 		t.Fatal(err)
 	}
 	newShort := tracker.managers(d)
-	var live kinds.Object = d.kind.HubVersion().New()
+	live := d.kind.HubVersion().New()
 	current := trackedPod()
 	for i, write := range history {
 		wanted := current.DeepCopy()
