@@ -12,11 +12,12 @@ export TESTCONTAINERS_HOST_OVERRIDE ?= 127.0.0.1
 export TESTCONTAINERS_RYUK_DISABLED ?= true
 
 PACKAGES  ?= ./...
-UNIT      = $$(go list $(PACKAGES) | grep --invert-match '/e2e')
+UNIT      = $$(go list $(PACKAGES) | grep --invert-match --extended-regexp '/e2e(/robustness)?$$')
 RACE      ?= ./components/... ./conformance/... ./internal/...
 NODES     ?= 2
 NAME      ?= quintet
 REPORT    ?= _output/report
+LENGTH    ?= 10m
 # What the programs say of themselves: the release is that of the modules that the API's types come from.
 VERSION    = $(shell sed -n 's,^\tk8s.io/api v0,v1,p' go.mod)
 COMMIT     = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
@@ -75,12 +76,16 @@ down: ## Remove all clusters, also those that a crash left behind
 
 .PHONY: e2e
 e2e: images ## Build images, test clusters of containers, write the conformance report to _output/report
-	QUINTET_REPORT_DIR=$(abspath $(REPORT)) go test -count=1 -timeout 45m ./e2e/...
+	QUINTET_REPORT_DIR=$(abspath $(REPORT)) go test -count=1 -timeout 45m ./e2e ./e2e/robustness
 
 .PHONY: conformance
 conformance: images ## Start a cluster, run the conformance suite on it, write the report to _output/report
 	bin/quintet up --name conformance --nodes 2
 	bin/quintet conformance --name conformance --report $(REPORT); code=$$?; bin/quintet down --name conformance; exit $$code
+
+.PHONY: robustness
+robustness: ## Kill, pause and cut off etcd and API servers for LENGTH, and check all histories (30 s each in e2e)
+	go test -count=1 -timeout 0 -v -run 'TestHistory|TestInformers' ./e2e/robustness -args -length $(LENGTH)
 
 .PHONY: bench
 bench: images ## Measure ratios in one run

@@ -4,9 +4,9 @@ package main
 import (
 	"os"
 
-	"go.etcd.io/etcd/server/v3/etcdmain"
+	"quintet.dev/quintet/cmd/etcd/cli"
 )
 
 func main() {
-	etcdmain.Main(os.Args)
+	os.Exit(cli.Main())
 }

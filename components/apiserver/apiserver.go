@@ -15,20 +15,25 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-base/tracing"
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/apiserver/admission"
+	"quintet.dev/quintet/components/apiserver/aggregation"
+	"quintet.dev/quintet/components/apiserver/auditing"
 	"quintet.dev/quintet/components/apiserver/authn"
 	"quintet.dev/quintet/components/apiserver/authz"
 	"quintet.dev/quintet/components/apiserver/bootstrap"
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/connect"
+	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/server"
 	"quintet.dev/quintet/components/apiserver/services"
 	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/components/apiserver/storage/encryption"
 	"quintet.dev/quintet/components/apiserver/storage/etcd"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 	"quintet.dev/quintet/components/apiserver/tokens"
@@ -40,23 +45,31 @@ type Server struct {
 
 	listener net.Listener // opened first, as a taken port is the likeliest failure
 	store    storage.Store
+	keys     *encryption.Keys // of values in the store; nil if they lie there open
 	scheme   *runtime.Scheme
 	codec    *serial.Codec
 	caches   *cache.Set
 	table    []handlers.Resource
 	local    *handlers.Local
+	self     self
+	fairness *fairness
+	tracing  tracing.TracerProvider // nil without a configuration
 
 	services  *services.Allocator
 	ranges    []netip.Prefix // of cluster IPs
 	tokens    *tokens.Tokens
+	keyFiles  *follow.Files // of tokens
 	authn     *authn.Chain
 	authz     *authz.Chain
 	admission *admission.Chain
 	bootstrap *bootstrap.Bootstrap
 	connector *connect.Connector
 	api       *handlers.API
+	audit     *auditing.Auditor
 	front     *server.Server
 	custom    custom
+
+	aggregator *aggregation.Aggregator
 
 	ready  chan struct{} // closed when the server has all that it needs
 	synced atomic.Bool   // the caches have their objects
@@ -70,7 +83,20 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{config: config, ready: make(chan struct{})}
 	for _, step := range []func() error{
-		s.listen, s.openStore, s.makeCaches, s.makeAuth, s.makeBootstrap, s.makeAPI, s.makeCustom, s.makeFront,
+		s.listen,
+		s.makeTracing,
+		s.openStore,
+		s.makeEncryption,
+		s.makeCaches,
+		s.makeAuth,
+		s.makeBootstrap,
+		s.makeAPI,
+		s.makeCustom,
+		s.makeAggregator,
+		s.makeAudit,
+		s.makeFairness,
+		s.makeFront,
+		s.checkRelease,
 	} {
 		if err := step(); err != nil {
 			s.abandon()
@@ -85,7 +111,10 @@ func (s *Server) abandon() {
 	if s.listener != nil {
 		_ = s.listener.Close()
 	}
+	s.audit.Close()
+	s.authn.Close()
 	s.closeStore()
+	s.endTracing(context.Background())
 }
 
 func (s *Server) openStore() (err error) {
@@ -99,12 +128,14 @@ func (s *Server) openStore() (err error) {
 		s.store, err = etcd.New(etcd.Config{
 			Endpoints: s.config.EtcdServers,
 			CAFile:    s.config.EtcdCAFile, CertFile: s.config.EtcdCertFile, KeyFile: s.config.EtcdKeyFile,
+			Tracing: s.tracing,
 		})
 	}
 	return err
 }
 
 func (s *Server) closeStore() {
+	s.keys.Close()
 	if s.store != nil && s.config.Store == nil {
 		_ = s.store.Close()
 	}
@@ -147,8 +178,8 @@ func (s *Server) makeBootstrap() error {
 	s.bootstrap = bootstrap.New(bootstrap.Config{
 		Objects: s.local, Identity: s.config.Identity,
 		AdvertiseAddress: ip, SecurePort: port, ServiceIP: s.ranges[0].Addr().Next().AsSlice(), ServiceCIDRs: s.ranges,
-		ClientCA: s.authn.ClientCA(), RequestHeaderCA: s.authn.RequestHeaderCA(), RequestHeader: s.config.RequestHeader,
-		Clock: s.config.Clock,
+		ClientCA: s.authn.ClientCA, RequestHeaderCA: s.authn.RequestHeaderCA, RequestHeader: s.config.RequestHeader,
+		Fairness: s.config.PriorityAndFairness, Clock: s.config.Clock,
 	})
 	return nil
 }
@@ -188,11 +219,19 @@ func (s *Server) makeFront() error {
 	if err != nil {
 		return err
 	}
-	impersonation := &authn.Impersonation{Authorizer: s.authz, Refuse: refuse, Fail: fail}
+	registry := prometheus.NewRegistry()
+	if err := registry.Register(s.aggregator); err != nil {
+		return err
+	}
 	s.front, err = server.New(server.Config{
 		Listener: s.listener, TLS: tlsConfig,
-		Authenticator: s.authn, Impersonation: impersonation.Filter, Authorizer: s.authz,
-		API: s.api, Paths: s.paths(),
+		Authenticator: s.authn,
+		Tracing:       s.traced(),
+		Audit:         s.audit,
+		Impersonation: s.impersonation,
+		Fairness:      s.fairness.filter(),
+		Authorizer:    s.authz,
+		API:           s.api, Paths: s.paths(), Route: s.aggregator.Route,
 		MaxInFlight: s.config.MaxRequestsInFlight, MaxMutatingInFlight: s.config.MaxMutatingRequestsInFlight,
 		RequestTimeout: s.config.RequestTimeout,
 		Live:           []server.Check{{Name: "etcd", Probe: s.storeAnswers}},
@@ -201,8 +240,12 @@ func (s *Server) makeFront() error {
 			{Name: "informer-sync", Probe: s.cachesSynced},
 			{Name: "poststarthook/bootstrap", Probe: s.bootstrapped},
 		},
-		Registry: prometheus.NewRegistry(),
+		More:     s.keyChecks(),
+		Registry: registry,
 	})
+	if err == nil {
+		s.self.client.Handler = s.front.Handler()
+	}
 	return err
 }
 
@@ -229,8 +272,10 @@ func (s *Server) bootstrapped(*http.Request) error {
 
 // Run serves until ctx ends, and returns when everything has stopped. It is called once.
 func (s *Server) Run(ctx context.Context) error {
+	defer s.endTracing(ctx)
 	defer s.closeStore()
 	defer s.connector.Close()
+	defer s.authn.Close()
 	// The parts behind the front outlive ctx, as long as the front drains.
 	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
 	group, behind := errgroup.WithContext(behind)
@@ -240,19 +285,28 @@ func (s *Server) Run(ctx context.Context) error {
 
 	group.Go(func() error { return s.caches.Run(behind) })
 	group.Go(func() error { return s.authn.Run(behind) })
+	group.Go(func() error { return s.keyFiles.Run(behind, s.config.Clock) })
+	group.Go(func() error { return s.connector.Run(behind, s.config.Clock) })
 	group.Go(func() error { return s.authz.Run(behind) })
 	group.Go(func() error { return s.admission.Run(behind) })
+	group.Go(func() error { return s.self.run(behind) })
+	group.Go(func() error { return s.audit.Run(behind) })
+	group.Go(func() error { return s.fairness.run(behind, &s.self) })
+	group.Go(func() error { return s.keys.Run(behind) })
 	group.Go(func() error { return s.settle(behind) })
 	group.Go(func() error {
 		defer stop()
 		return s.front.Run(front)
 	})
 	err := group.Wait()
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, errStopping) {
 		return nil
 	}
 	return err
 }
+
+// errStopping stands for what fails only because the server stops, as its parts don't stop in any order.
+var errStopping = errors.New("the server stops")
 
 // settle brings the server from started to ready, and then keeps what it owns in the store.
 func (s *Server) settle(ctx context.Context) error {
@@ -263,7 +317,10 @@ func (s *Server) settle(ctx context.Context) error {
 		return err
 	}
 	s.synced.Store(true)
-	if err := s.bootstrap.Ensure(ctx); err != nil {
+	if err := s.ensureFirstObjects(ctx); err != nil {
+		if ctx.Err() != nil {
+			return errStopping
+		}
 		return err
 	}
 	if err := s.authz.WaitSynced(ctx); err != nil {
@@ -276,8 +333,9 @@ func (s *Server) settle(ctx context.Context) error {
 	group.Go(func() error { return s.bootstrap.Run(ctx) })
 	group.Go(func() error { return s.services.Run(ctx) })
 	group.Go(func() error { return s.custom.manager.Run(ctx) })
+	group.Go(func() error { return s.aggregator.Run(ctx) })
 	group.Go(func() error {
-		storage.KeepCompacted(ctx, s.store, s.config.Clock, s.config.EtcdCompactionInterval)
+		storage.KeepCompacted(ctx, s.store, s.config.Clock, s.config.EtcdCompactionInterval, s.caches.Forgotten)
 		return nil
 	})
 	return group.Wait()

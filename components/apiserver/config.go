@@ -11,9 +11,11 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/auditing"
 	"quintet.dev/quintet/components/apiserver/authn"
 	"quintet.dev/quintet/components/apiserver/authz"
 	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/components/apiserver/storage/encryption"
 )
 
 // The kinds of storage.
@@ -36,6 +38,8 @@ type Config struct {
 	EtcdPrefix   string // "/registry" if empty
 	// EtcdCompactionInterval is how long the store remembers what was; 0 means five minutes, less never forgets.
 	EtcdCompactionInterval time.Duration
+	// Encryption of what lies in the store.
+	Encryption encryption.Config
 	// EncodingMemory bounds the encoded objects kept for readers, in bytes; 0 means the cache's own default.
 	EncodingMemory int64
 
@@ -54,11 +58,17 @@ type Config struct {
 	NoAnonymousAuth                  bool
 	BootstrapTokenAuth               bool
 	RequestHeader                    authn.RequestHeader
+	OIDC                             authn.OIDC
+	AuthenticationConfigFile         string
+	TokenWebhook                     authn.TokenWebhook
 	APIAudiences                     []string
-	AuthorizationModes               []string // AlwaysAllow if empty
+	AuthorizationModes               []string // AlwaysAllow if empty and there is no AuthorizationConfigFile
+	AuthorizationConfigFile          string
+	AuthorizationWebhook             authz.Webhook
 	EnableAdmission                  []string
 	DisableAdmission                 []string
-	NotReadySeconds                  int64 // default toleration of unready nodes; 0 means 300
+	AdmissionFile                    string // AdmissionConfiguration
+	NotReadySeconds                  int64  // default toleration of unready nodes; 0 means 300
 	UnreachableSeconds               int64
 	AllowPrivileged                  bool
 	ServiceAccountIssuers            []string
@@ -66,6 +76,8 @@ type Config struct {
 	ServiceAccountSigningKey         string // file
 	ServiceAccountJWKSURI            string
 	ServiceAccountMaxTokenExpiration time.Duration
+	NoTokenExtension                 bool
+	NoTokenLookup                    bool
 	ServiceClusterIPRange            string // "10.0.0.0/24" if empty
 	ServiceNodePortRange             string // "30000-32767" if empty
 
@@ -75,15 +87,29 @@ type Config struct {
 	KubeletPreferredAddressTypes []string
 	KubeletTimeout               time.Duration
 
+	Audit auditing.Config
+
+	ProxyClientCert         string // file
+	ProxyClientKey          string // file
+	EnableAggregatorRouting bool
+
 	MaxRequestsInFlight         int // no bound if 0, as with upstream
 	MaxMutatingRequestsInFlight int
-	RequestTimeout              time.Duration
-	EventTTL                    time.Duration
-	Profiling                   bool // serves /debug/pprof/
+	// PriorityAndFairness shares the sum of both bounds between flows of requests, instead of refusing what goes beyond one.
+	PriorityAndFairness bool
+	RequestTimeout      time.Duration
+	EventTTL            time.Duration
+	TracingConfigFile   string
+	Profiling           bool // serves /debug/pprof/
+
+	FeatureGates  map[string]bool   // must be the release's defaults; see package gates
+	RuntimeConfig map[string]string // group/version[/resource] or api/<stage>: true or false; must be what is served
 
 	// Identity tells API servers of one cluster apart; the host's name if empty.
 	Identity string
 	Clock    clock.WithTicker
+
+	anonymousGiven bool // NoAnonymousAuth was asked for by its flag
 }
 
 // complete fills in what was left out and names what can't be.
@@ -100,12 +126,14 @@ func (c Config) complete() (Config, error) {
 			return c, fmt.Errorf("--storage-backend %q is not known: use %s or %s", c.Storage, StorageEtcd, StorageMemory)
 		case c.Storage == StorageEtcd && len(c.EtcdServers) == 0:
 			return c, errors.New("--etcd-servers is needed with --storage-backend=etcd3; --storage-backend=memory needs none")
+		case c.Storage == StorageMemory && len(c.EtcdServers) > 0:
+			return c, errors.New("--etcd-servers is not used with --storage-backend=memory: give one of them")
 		}
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
 		return c, errors.New("--tls-cert-file and --tls-private-key-file go together: give both, or neither for a self-signed certificate")
 	}
-	if len(c.AuthorizationModes) == 0 {
+	if len(c.AuthorizationModes) == 0 && c.AuthorizationConfigFile == "" {
 		c.AuthorizationModes = []string{authz.ModeAlwaysAllow}
 	}
 	if slices.Contains(c.AuthorizationModes, authz.ModeAlwaysAllow) {
@@ -134,6 +162,9 @@ func (c Config) complete() (Config, error) {
 	}
 	if c.RequestTimeout == 0 {
 		c.RequestTimeout = time.Minute
+	}
+	if err := c.checkServiceAccounts(); err != nil {
+		return c, err
 	}
 	if c.Identity == "" {
 		c.Identity, _ = os.Hostname()

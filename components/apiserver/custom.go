@@ -26,7 +26,7 @@ type custom struct {
 
 func (s *Server) makeCustom() error {
 	s.custom.manager = crd.New(crd.Config{
-		Objects: s.local, Install: s.installCustom, List: s.listCustom, Services: serviceResolver{s.local}, Clock: s.config.Clock,
+		Objects: s.local, Install: s.installCustom, List: s.listCustom, Services: s.resolver(), Clock: s.config.Clock,
 	})
 	return nil
 }
@@ -60,8 +60,7 @@ func (s *Server) installCustom(ctx context.Context, rows []*kinds.Kind) error {
 			return err
 		}
 	}
-	s.tell(rows)
-	return nil
+	return s.tell(rows)
 }
 
 // listCustom reads all objects of a row as they are in the store now.
@@ -100,8 +99,8 @@ func (s *Server) shadows(kind *kinds.Kind) bool {
 	return slices.ContainsFunc(s.table, func(r handlers.Resource) bool { return r.Kind.Prefix == kind.Prefix })
 }
 
-// tell makes discovery and OpenAPI speak of the built-in kinds and of these.
-func (s *Server) tell(rows []*kinds.Kind) {
+// tell makes discovery, OpenAPI and APIServices speak of the built-in kinds and of these.
+func (s *Server) tell(rows []*kinds.Kind) error {
 	table := make([]*kinds.Kind, 0, len(s.table)+len(rows))
 	for _, r := range s.table {
 		table = append(table, r.Kind)
@@ -109,4 +108,5 @@ func (s *Server) tell(rows []*kinds.Kind) {
 	table = append(table, rows...)
 	s.custom.discovery.Set(table)
 	s.custom.openapi.Set(table)
+	return s.aggregator.Serve(table)
 }

@@ -2,13 +2,16 @@ package apiserver_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	extensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
@@ -56,6 +59,68 @@ func TestDefinitionChanges(t *testing.T) {
 	_ = unstructured.SetNestedField(a.Object, "sour", "spec", "taste")
 	if a, err = f.widgets().Update(t.Context(), a, metav1.UpdateOptions{}); err != nil || a.GetGeneration() != 2 {
 		t.Errorf("%v, %v", a, err)
+	}
+}
+
+// Finalizers of custom resources need no path: operators have long named theirs after nothing but a domain.
+func TestCustomResourceFinalizers(t *testing.T) {
+	f := startCustom(t)
+	a := widget(t, "a", `spec: {color: red}`)
+	a.SetFinalizers([]string{"widget.example.com"})
+	a, err := f.widgets().Create(t.Context(), a, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err = f.widgets().UpdateStatus(t.Context(), a, metav1.UpdateOptions{}); err != nil {
+		t.Error(err)
+	}
+	a.SetFinalizers([]string{"widget.example.com", "other"})
+	if a, err = f.widgets().Update(t.Context(), a, metav1.UpdateOptions{}); err != nil {
+		t.Error(err)
+	}
+	a.SetFinalizers([]string{"not a name"})
+	if _, err = f.widgets().Update(t.Context(), a, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
+		t.Errorf("a finalizer that is no name: %v", err)
+	}
+}
+
+// What was applied in a version that the definition no longer has can't be compared any more: applying says so, and other
+// writes go on without managed fields, as upstream's do.
+func TestManagedFieldsOfAVersionThatIsGone(t *testing.T) {
+	f := startCustom(t)
+	apply := func(version string) error {
+		patch := []byte(`{"apiVersion":"example.com/` + version + `","kind":"Widget","metadata":{"name":"a"},"spec":{"color":"red"}}`)
+		resource := f.dynamic.Resource(widgets.GroupResource().WithVersion(version)).Namespace("default")
+		_, err := resource.Patch(t.Context(), "a", types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: "by-" + version})
+		return err
+	}
+	if err := apply("v1beta1"); err != nil {
+		t.Fatal(err)
+	}
+	definitions := f.definitions.ApiextensionsV1().CustomResourceDefinitions()
+	crd, err := definitions.Get(t.Context(), "widgets.example.com", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd.Spec.Versions = crd.Spec.Versions[:1]
+	if _, err := definitions.Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	err = wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		return apierrors.IsNotFound(apply("v1beta1")), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := apply("v1"); err == nil || !strings.Contains(err.Error(), "request to convert CR to an invalid group/version: example.com/v1beta1") {
+		t.Errorf("apply: %v", err)
+	}
+	a, err := f.widgets().Patch(t.Context(), "a", types.MergePatchType, []byte(`{"spec":{"replicas":3}}`), metav1.PatchOptions{})
+	if err != nil || len(a.GetManagedFields()) > 0 {
+		t.Errorf("patch: %v, managed fields %v", err, a.GetManagedFields())
+	}
+	if err := apply("v1"); err != nil {
+		t.Errorf("apply to what nobody manages: %v", err)
 	}
 }
 

@@ -3,6 +3,7 @@ package apiserver_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -223,6 +224,21 @@ func TestCustomResourceSubresources(t *testing.T) {
 	a, err = f.widgets().Get(t.Context(), "a", metav1.GetOptions{})
 	if n, _, _ := unstructured.NestedInt64(a.Object, "spec", "replicas"); err != nil || n != 4 || a.GetGeneration() != 2 {
 		t.Errorf("scaled to %d, generation %d, %v", n, a.GetGeneration(), err)
+	}
+}
+
+// Numbers of an applied object are integers, as those of other requests are: the scale subresource asks for them.
+func TestCustomResourceApplyOfReplicas(t *testing.T) {
+	f := startCustom(t)
+	for _, replicas := range []int64{2, 3} { // one creates, one changes
+		patch := fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"color":"red","replicas":%d}}`, replicas)
+		a, err := f.widgets().Patch(t.Context(), "a", types.ApplyPatchType, []byte(patch), metav1.PatchOptions{FieldManager: "m"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, _, err := unstructured.NestedInt64(a.Object, "spec", "replicas"); err != nil || n != replicas {
+			t.Errorf("%d replicas, %v; want %d", n, err, replicas)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -141,5 +142,34 @@ func TestNamespaceWaitsForItsFinalizer(t *testing.T) {
 	}
 	if _, err := namespaces.Get(t.Context(), "ns", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("after finalizing: %v", err)
+	}
+}
+
+// Clients send the options in the group and version of what they delete, whatever that is.
+func TestDeleteOptionsOfAnyVersion(t *testing.T) {
+	f := start(t)
+	maps := f.client(t).CoreV1().ConfigMaps("default")
+	for _, test := range []struct{ media, body, want string }{
+		{"application/json", `{"kind":"DeleteOptions","apiVersion":"apps/v1"}`, ""},
+		{"application/json", `{"kind":"DeleteOptions","apiVersion":"example.com/v1","unknown":1}`, ""},
+		{"application/yaml", "kind: DeleteOptions\napiVersion: example.com/v1\n", ""},
+		{"application/json", `{}`, ""},
+		{"application/json", `{"kind":"Pod","apiVersion":"v1"}`, `no kind "Pod" is registered for version "v1"`},
+		{"application/json", `{"kind":"CreateOptions","apiVersion":"v1"}`, "converting (v1.CreateOptions) to (v1.DeleteOptions)"},
+		{"application/json", `{"kind":"DeleteOptions","apiVersion":"a/b/c"}`, "unexpected GroupVersion string: a/b/c"},
+		{"application/json", `{"gracePeriodSeconds":"x"}`, "DeleteOptions.gracePeriodSeconds of type int64"},
+		{"application/vnd.kubernetes.protobuf", "x", "expected prefix [107 56 115 0]"},
+	} {
+		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+		err := f.client(t).CoreV1().RESTClient().Delete().Resource("configmaps").Namespace("default").Name("c").
+			SetHeader("Content-Type", test.media).Body([]byte(test.body)).Do(t.Context()).Error()
+		switch {
+		case test.want == "" && err != nil:
+			t.Errorf("%s: %v", test.body, err)
+		case test.want != "" && (!apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), test.want)):
+			t.Errorf("%s: %v; want a bad request that names %q", test.body, err, test.want)
+		}
 	}
 }

@@ -88,3 +88,13 @@ func (f *fixture) clientOf(t *testing.T, config *rest.Config) kubernetes.Interfa
 
 // withoutServiceAccounts lets pods be created where no controller makes accounts.
 func withoutServiceAccounts(c *apiserver.Config) { c.DisableAdmission = []string{"ServiceAccount"} }
+
+// eventually waits until check holds.
+func eventually(t *testing.T, what string, check func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !check(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("in vain: %s", what)
+		}
+	}
+}

@@ -6,17 +6,20 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
-
-	"quintet.dev/quintet/components/apiserver/authz"
 )
 
 // AddFlags binds the configuration to flags with upstream's names
 // (https://kubernetes.io/docs/reference/command-line-tools-reference/kube-apiserver/), and sets upstream's defaults.
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
+	c.addReleaseFlags(fs)
 	c.addStoreFlags(fs)
 	c.addServingFlags(fs)
-	c.addAuthFlags(fs)
+	c.addAuthenticationFlags(fs)
+	c.addAuthorizationFlags(fs)
+	c.addAdmissionFlags(fs)
 	c.addKubeletFlags(fs)
+	c.Audit.AddFlags(fs)
+	c.addAggregatorFlags(fs)
 }
 
 func (c *Config) addStoreFlags(fs *pflag.FlagSet) {
@@ -28,6 +31,8 @@ func (c *Config) addStoreFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.EtcdPrefix, "etcd-prefix", "/registry", "Prefix of all keys in etcd.")
 	c.EtcdCompactionInterval = 5 * time.Minute
 	fs.Var((*interval)(&c.EtcdCompactionInterval), "etcd-compaction-interval", "How long etcd remembers what was; 0 leaves compaction to others.")
+	fs.StringVar(&c.Encryption.File, "encryption-provider-config", "", "EncryptionConfiguration that says how objects are encrypted in the store.")
+	fs.BoolVar(&c.Encryption.Reload, "encryption-provider-config-automatic-reload", false, "Read the file of --encryption-provider-config again when it changes.")
 	fs.DurationVar(&c.EventTTL, "event-ttl", time.Hour, "How long events are kept.")
 }
 
@@ -41,37 +46,13 @@ func (c *Config) addServingFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.CertDir, "cert-dir", "", "Where a self-signed serving certificate is kept, if none is given; empty keeps it in memory.")
 	fs.IntVar(&c.MaxRequestsInFlight, "max-requests-inflight", 400, "Bound of short reading requests served at a time; 0 means none.")
 	fs.IntVar(&c.MaxMutatingRequestsInFlight, "max-mutating-requests-inflight", 200, "Bound of short writing requests served at a time; 0 means none.")
+	fs.BoolVar(&c.PriorityAndFairness, "enable-priority-and-fairness", true, "Queue requests by flow schemas and priority levels when there are too many.")
 	fs.DurationVar(&c.RequestTimeout, "request-timeout", time.Minute, "Bound of short requests.")
+	fs.StringVar(&c.TracingConfigFile, "tracing-config-file", "", "TracingConfiguration: where spans of requests are sent, and of how many.")
 	fs.BoolVar(&c.Profiling, "profiling", true, "Serve profiles at /debug/pprof/.")
 	fs.StringVar(&c.ServiceClusterIPRange, "service-cluster-ip-range", "10.0.0.0/24", "Addresses of Services: one CIDR, or two of different families.")
 	fs.StringVar(&c.ServiceNodePortRange, "service-node-port-range", "30000-32767", "Ports that Services may take on nodes.")
 	fs.BoolVar(&c.AllowPrivileged, "allow-privileged", false, "Let containers ask for privileged mode.")
-}
-
-func (c *Config) addAuthFlags(fs *pflag.FlagSet) {
-	fs.StringVar(&c.ClientCAFile, "client-ca-file", "", "Authorities of client certificates; the common name is the user, the organizations are the groups.")
-	fs.StringVar(&c.TokenAuthFile, "token-auth-file", "", "CSV of bearer tokens: token,user,uid,\"group1,group2\".")
-	fs.Var((*not)(&c.NoAnonymousAuth), "anonymous-auth", "Serve requests without credentials as system:anonymous.")
-	fs.Lookup("anonymous-auth").NoOptDefVal = "true"
-	fs.BoolVar(&c.BootstrapTokenAuth, "enable-bootstrap-token-auth", false, "Let Secrets of type bootstrap.kubernetes.io/token in kube-system authenticate.")
-	fs.StringSliceVar(&c.AuthorizationModes, "authorization-mode", []string{authz.ModeAlwaysAllow}, "Authorizers, in their order: Node, RBAC, AlwaysAllow, AlwaysDeny.")
-	fs.StringSliceVar(&c.EnableAdmission, "enable-admission-plugins", nil, "Admission plug-ins to turn on besides the default ones.")
-	fs.StringSliceVar(&c.DisableAdmission, "disable-admission-plugins", nil, "Admission plug-ins to turn off.")
-	fs.Int64Var(&c.NotReadySeconds, "default-not-ready-toleration-seconds", 300, "How long pods stay on a node that is not ready, unless they say so themselves.")
-	fs.Int64Var(&c.UnreachableSeconds, "default-unreachable-toleration-seconds", 300, "How long pods stay on a node that is unreachable, unless they say so themselves.")
-	fs.StringSliceVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "Issuer of service account tokens; the first signs, all are accepted.")
-	fs.StringSliceVar(&c.ServiceAccountKeyFiles, "service-account-key-file", nil, "Keys that verify service account tokens.")
-	fs.StringVar(&c.ServiceAccountSigningKey, "service-account-signing-key-file", "", "Private key that signs service account tokens.")
-	fs.StringVar(&c.ServiceAccountJWKSURI, "service-account-jwks-uri", "", "Where the keys of tokens can be read; by default at this server.")
-	fs.DurationVar(&c.ServiceAccountMaxTokenExpiration, "service-account-max-token-expiration", 0, "Longest life of a service account token; 0 means no bound.")
-	fs.StringSliceVar(&c.APIAudiences, "api-audiences", nil, "What tokens must be meant for to be accepted here; by default the issuer.")
-	r := &c.RequestHeader
-	fs.StringVar(&r.ClientCAFile, "requestheader-client-ca-file", "", "Authorities of proxies that say in headers who their user is.")
-	fs.StringSliceVar(&r.AllowedNames, "requestheader-allowed-names", nil, "Common names of such proxies; empty allows all that the authority signed.")
-	fs.StringSliceVar(&r.UsernameHeaders, "requestheader-username-headers", nil, "Headers with the user's name.")
-	fs.StringSliceVar(&r.UIDHeaders, "requestheader-uid-headers", nil, "Headers with the user's UID.")
-	fs.StringSliceVar(&r.GroupHeaders, "requestheader-group-headers", nil, "Headers with the user's groups.")
-	fs.StringSliceVar(&r.ExtraHeaderPrefixes, "requestheader-extra-headers-prefix", nil, "Prefixes of headers with more about the user.")
 }
 
 func (c *Config) addKubeletFlags(fs *pflag.FlagSet) {

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/pflag"
 )
@@ -31,6 +32,8 @@ func TestConfigErrors(t *testing.T) {
 	}{
 		"no etcd":       {func(c *Config) { c.Storage = StorageEtcd }, "--etcd-servers is needed"},
 		"store":         {func(c *Config) { c.Storage = "disk" }, `--storage-backend "disk" is not known`},
+		"two stores":    {func(c *Config) { c.EtcdServers = []string{"http://127.0.0.1:1"} }, "--etcd-servers is not used with --storage-backend=memory"},
+		"gate":          {func(c *Config) { c.FeatureGates = map[string]bool{"KMSv1": true} }, "KMSv1=true"},
 		"half a pair":   {func(c *Config) { c.TLSCertFile = "x" }, "go together"},
 		"no such cert":  {func(c *Config) { c.TLSCertFile, c.TLSKeyFile = "/none/x", "/none/y" }, "--tls-cert-file /none/x"},
 		"no such CA":    {func(c *Config) { c.ClientCAFile = "/none/ca" }, "client-ca-file"},
@@ -39,6 +42,14 @@ func TestConfigErrors(t *testing.T) {
 		"range":         {func(c *Config) { c.ServiceClusterIPRange = "here" }, "--service-cluster-ip-range"},
 		"ports":         {func(c *Config) { c.ServiceNodePortRange = "few" }, "--service-node-port-range"},
 		"kubelet CA":    {func(c *Config) { c.KubeletCertificateAuthority = "/none" }, "--kubelet-certificate-authority"},
+		"no issuer":     {func(c *Config) { c.ServiceAccountIssuers = []string{""} }, "--service-account-issuer should not be an empty string"},
+		"issuer twice":  {func(c *Config) { c.ServiceAccountIssuers = []string{"a", "a"} }, `--service-account-issuer "a" is already specified`},
+		"issuer URL":    {func(c *Config) { c.ServiceAccountIssuers = []string{"https://%zz"} }, "was not a valid URL"},
+		"JWKS URI":      {func(c *Config) { c.ServiceAccountJWKSURI = "http://x" }, "--service-account-jwks-uri requires https scheme, parsed as: http://x"},
+		"token life":    {func(c *Config) { c.ServiceAccountMaxTokenExpiration = time.Minute }, "--service-account-max-token-expiration must be between 1 hour and 2^32 seconds"},
+		"no such OIDC":  {func(c *Config) { c.OIDC.ClientID = "x" }, "oidc-issuer-url and oidc-client-id must be specified together"},
+		"authn config":  {func(c *Config) { c.AuthenticationConfigFile = "/none" }, "--authentication-config /none: open /none"},
+		"authz config":  {func(c *Config) { c.AuthorizationConfigFile = "/none" }, "--authorization-config /none: open /none"},
 		"signing key":   {func(c *Config) { c.ServiceAccountSigningKey = "/none" }, "signing-key-file"},
 		"verifying key": {func(c *Config) { c.ServiceAccountKeyFiles = []string{"/none"} }, "--service-account-key-file"},
 	}
@@ -48,6 +59,47 @@ func TestConfigErrors(t *testing.T) {
 			test.change(&c)
 			if _, err := New(c); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q in it", err, test.want)
+			}
+		})
+	}
+}
+
+func TestRuntimeConfig(t *testing.T) {
+	for setting, want := range map[string]string{
+		"api/ga=true":                      "",
+		"api/beta=false":                   "",
+		"apps/v1=true":                     "",
+		"apps/v1/deployments=1":            "",
+		"v1=true":                          "",
+		"apiextensions.k8s.io/v1=true":     "",
+		"storage.k8s.io/v1beta1=false":     "",
+		"api/all=true":                     "api/all=true is not supported",
+		"api/all=false":                    "api/all=false is not supported",
+		"api/alpha=true":                   "api/alpha=true is not supported",
+		"api/ga=false":                     "api/ga=false is not supported",
+		"storage.k8s.io/v1beta1=true":      "storage.k8s.io/v1beta1=true is not supported",
+		"apps/v1/deployments=false":        "apps/v1/deployments=false is not supported",
+		"apps/v1/deploys=true":             "apps/v1/deploys=true is not supported",
+		"apps/v1=maybe":                    "invalid value of apps/v1: maybe",
+		"apps":                             "invalid value of apps",
+		"apps=true":                        "runtime-config invalid key apps",
+		"apps/v9=true":                     "group version apps/v9 that has not been registered",
+		"example.com/v1=true":              "unknown api groups example.com/v1",
+		"apps/v9=true,example.com/v1=true": "unknown api groups example.com/v1",
+	} {
+		t.Run(setting, func(t *testing.T) {
+			c := &Config{}
+			fs := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+			c.AddFlags(fs)
+			if err := fs.Parse([]string{"--storage-backend=memory", "--secure-port=0", "--runtime-config=" + setting}); err != nil {
+				t.Fatal(err)
+			}
+			s, err := New(*c)
+			if err == nil {
+				s.abandon()
+			}
+			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+				t.Errorf("got %v, want %q", err, want)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/url"
 	"strconv"
@@ -15,18 +16,28 @@ import (
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
-// serviceResolver finds who serves a Service. It takes an endpoint, as upstream does with --enable-aggregator-routing: that
-// needs no proxy for cluster IPs where this server runs.
-type serviceResolver struct{ objects objects.Reader }
+// serviceResolver finds who serves a Service. It takes any of its endpoints, as upstream does with
+// --enable-aggregator-routing: that needs no proxy for cluster IPs where this server runs.
+type serviceResolver struct {
+	objects objects.Reader
+	// endpointsOnly refuses Services that are another name, as upstream does with that flag.
+	endpointsOnly bool
+}
 
 // ResolveEndpoint implements webhook.ServiceResolver.
 func (s serviceResolver) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
 	ctx := context.Background() // all is in memory
 	service, err := objects.As[*corev1.Service](s.objects.Get(ctx, schema.GroupResource{Resource: "services"}, namespace, name))
+	if apierrors.IsNotFound(err) {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "service"}, name) // upstream's word
+	}
 	if err != nil {
 		return nil, err
 	}
 	if service.Spec.Type == corev1.ServiceTypeExternalName {
+		if s.endpointsOnly {
+			return nil, fmt.Errorf("unsupported service type %q", service.Spec.Type)
+		}
 		return at(service.Spec.ExternalName, port), nil
 	}
 	for _, p := range service.Spec.Ports {
@@ -43,22 +54,31 @@ func (s serviceResolver) endpoint(ctx context.Context, service *corev1.Service, 
 	if err != nil {
 		return nil, err
 	}
+	var ready []*url.URL
 	for _, slice := range slices {
-		if slice.Labels[discoveryv1.LabelServiceName] != service.Name {
+		if slice.Labels[discoveryv1.LabelServiceName] == service.Name {
+			ready = append(ready, readyIn(slice, portName)...)
+		}
+	}
+	if len(ready) == 0 {
+		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", service.Name))
+	}
+	return ready[rand.IntN(len(ready))], nil
+}
+
+// readyIn are those who serve a port of a Service.
+func readyIn(slice *discoveryv1.EndpointSlice, portName string) (out []*url.URL) {
+	for _, p := range slice.Ports {
+		if p.Port == nil || p.Name != nil && *p.Name != portName {
 			continue
 		}
-		for _, p := range slice.Ports {
-			if p.Port == nil || p.Name != nil && *p.Name != portName {
-				continue
-			}
-			for _, e := range slice.Endpoints {
-				if (e.Conditions.Ready == nil || *e.Conditions.Ready) && len(e.Addresses) > 0 {
-					return at(e.Addresses[0], *p.Port), nil
-				}
+		for _, e := range slice.Endpoints {
+			if (e.Conditions.Ready == nil || *e.Conditions.Ready) && len(e.Addresses) > 0 {
+				out = append(out, at(e.Addresses[0], *p.Port))
 			}
 		}
 	}
-	return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", service.Name))
+	return out
 }
 
 func at(host string, port int32) *url.URL {

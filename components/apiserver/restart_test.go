@@ -1,11 +1,11 @@
 package apiserver_test
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 )
@@ -22,19 +22,20 @@ func TestWatchFromAFormerLifeIsTold(t *testing.T) {
 	first.stop()
 	second := start(t).client(t)
 	w, err := second.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{ResourceVersion: made.ResourceVersion})
-	if err == nil {
-		defer w.Stop()
-		select {
-		case event := <-w.ResultChan():
-			if event.Type != watch.Error {
-				t.Fatalf("got %s %v", event.Type, event.Object)
-			}
-			err = apierrors.FromObject(event.Object)
-		case <-time.After(20 * time.Second):
-			t.Fatal("the watch waits")
-		}
+	if err != nil {
+		t.Fatalf("a watch begins, and ends with an event: %v", err)
 	}
-	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
-		t.Errorf("want 410, got %v", err)
+	defer w.Stop()
+	select {
+	case event := <-w.ResultChan():
+		status, ok := event.Object.(*metav1.Status)
+		if event.Type != watch.Error || !ok || status.Code != http.StatusGone || status.Reason != metav1.StatusReasonExpired {
+			t.Fatalf("got %s %v", event.Type, event.Object)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the watch waits")
+	}
+	if event, open := <-w.ResultChan(); open {
+		t.Errorf("then got %s %v", event.Type, event.Object)
 	}
 }

@@ -12,8 +12,10 @@ import (
 // TestStopsBeforeItIsReady ends servers at every moment of their start.
 func TestStopsBeforeItIsReady(t *testing.T) {
 	for delay := time.Duration(0); delay < 20*time.Millisecond; delay += time.Millisecond {
-		server, err := apiserver.New(apiserver.Config{Storage: apiserver.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1),
-			AuthorizationModes: []string{"Node", "RBAC"}})
+		config := apiserver.Config{Storage: apiserver.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1),
+			AuthorizationModes: []string{"Node", "RBAC"}}
+		fair(&config)
+		server, err := apiserver.New(config)
 		if err != nil {
 			t.Fatal(err)
 		}

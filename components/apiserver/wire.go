@@ -2,16 +2,13 @@ package apiserver
 
 import (
 	"context"
-	"crypto"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/pprof"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,21 +17,16 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"quintet.dev/quintet/components/apiserver/admission"
-	"quintet.dev/quintet/components/apiserver/authn"
-	"quintet.dev/quintet/components/apiserver/authz"
-	"quintet.dev/quintet/components/apiserver/bootstrap/policy"
 	"quintet.dev/quintet/components/apiserver/connect"
-	"quintet.dev/quintet/components/apiserver/discovery"
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
-	"quintet.dev/quintet/components/apiserver/openapi"
 	"quintet.dev/quintet/components/apiserver/reviews"
 	"quintet.dev/quintet/components/apiserver/server"
 	"quintet.dev/quintet/components/apiserver/services"
@@ -52,27 +44,17 @@ func (s *Server) makeAuth() (err error) {
 	s.table = s.resources(s.kinds())
 	s.local = handlers.New(handlers.Config{Resources: s.table, Scheme: s.scheme, Codec: s.codec, Clock: s.config.Clock}).Local()
 	reached.Store = s.local
-	s.authz, err = authz.New(authz.Config{Modes: s.config.AuthorizationModes, Objects: s.local, NodeRules: policy.NodeRules()})
-	if err != nil {
+	s.makeSelf()
+	if err := s.makeAuthorization(); err != nil {
 		return err
 	}
 	if err := s.makeTokens(); err != nil {
 		return err
 	}
-	s.authn, err = authn.New(authn.Config{
-		ClientCAFile: s.config.ClientCAFile, RequestHeader: s.config.RequestHeader, TokenFile: s.config.TokenAuthFile,
-		ServiceAccounts: s.tokens, BootstrapTokens: s.config.BootstrapTokenAuth, Objects: s.local,
-		Anonymous: !s.config.NoAnonymousAuth, Audiences: s.tokens.Audiences(), Clock: s.config.Clock,
-	})
-	if err != nil {
+	if err := s.makeAuthentication(); err != nil {
 		return err
 	}
-	s.admission, err = admission.New(admission.Config{
-		Enable: s.config.EnableAdmission, Disable: s.config.DisableAdmission,
-		Objects: s.local, Authorizer: s.authz, Escalation: s.authz.Escalation(), Clock: s.config.Clock,
-		NotReadySeconds: s.config.NotReadySeconds, UnreachableSeconds: s.config.UnreachableSeconds,
-	})
-	return err
+	return s.makeAdmission()
 }
 
 // later is an objects.Store that is filled in before the server runs.
@@ -102,32 +84,6 @@ func (s *Server) makeServices(stored objects.Store) error {
 	return err
 }
 
-// makeTokens makes what signs and verifies service account tokens.
-func (s *Server) makeTokens() error {
-	keys, err := tokens.LoadKeys(s.config.ServiceAccountKeyFiles...)
-	if err != nil {
-		return fmt.Errorf("--service-account-key-file: %w", err)
-	}
-	var signer crypto.Signer
-	switch {
-	case s.config.ServiceAccountSigningKey != "":
-		if signer, err = tokens.LoadSigner(s.config.ServiceAccountSigningKey); err != nil {
-			return fmt.Errorf("--service-account-signing-key-file: %w", err)
-		}
-	case s.config.Storage == StorageMemory:
-		// Nobody but this process will ever see the accounts, so its tokens may die with it, too.
-		if signer, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-			return err
-		}
-	}
-	s.tokens, err = tokens.New(tokens.Config{
-		Issuers: s.config.ServiceAccountIssuers, Signer: signer, Keys: keys, Audiences: s.config.APIAudiences,
-		MaxExpiration: s.config.ServiceAccountMaxTokenExpiration, ExtendExpiration: true,
-		JWKSURI: s.jwksURI(), Objects: s.local, Clock: s.config.Clock,
-	})
-	return err
-}
-
 func (s *Server) jwksURI() string {
 	if s.config.ServiceAccountJWKSURI != "" {
 		return s.config.ServiceAccountJWKSURI
@@ -148,13 +104,14 @@ func (s *Server) kinds() []*kinds.Kind {
 	access := func() *reviews.Access { return &reviews.Access{Authorizer: s.authz, Rules: s.authz} }
 	table := kinds.Table(kinds.Deps{
 		Clock: s.config.Clock, Services: s.services,
-		Bind: func(ctx context.Context, b *corev1.Binding) (*corev1.Binding, error) {
-			return nil, s.binder().Bind(ctx, b.Namespace, "", b, false)
+		NamespaceLabels: s.namespaceLabels, Authorize: s.authorize,
+		Bind: func(ctx context.Context, b *corev1.Binding, dryRun bool) (*corev1.Binding, error) {
+			return nil, s.binder().Bind(ctx, b.Namespace, "", b, dryRun)
 		},
 		TokenReview: func(ctx context.Context, r *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
 			return reviews.Token(s.authn)(ctx, r)
 		},
-		SelfSubjectReview: reviews.Self,
+		SelfSubjectReview: reviews.Self(s.config.Clock.Now),
 		SubjectAccessReview: func(ctx context.Context, r *authorizationv1.SubjectAccessReview) (*authorizationv1.SubjectAccessReview, error) {
 			return access().Subject(ctx, r)
 		},
@@ -230,22 +187,22 @@ func (s *Server) paths() *server.Mux {
 		m.Exact("/debug/pprof/symbol", http.HandlerFunc(pprof.Symbol))
 		m.Exact("/debug/pprof/trace", http.HandlerFunc(pprof.Trace))
 	}
+	s.fairness.install(m)
 	s.installIssuer(m)
 	s.installDiscovery(m)
 	m.Exact("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, map[string][]string{"paths": m.List()})
+		paths := append(m.List(), s.custom.discovery.Paths()...)
+		slices.Sort(paths)
+		writeJSON(w, map[string][]string{"paths": slices.Compact(paths)})
 	}))
 	return m
 }
 
 // installDiscovery tells what is served.
 func (s *Server) installDiscovery(m *server.Mux) {
-	d, o := discovery.New(s.endpoint()), openapi.New(release.Get().GitVersion)
-	s.custom.discovery, s.custom.openapi = d, o
-	s.tell(nil)
-	for _, path := range d.Paths() {
-		m.Exact(path, d)
-	}
+	d, o := s.custom.discovery, s.custom.openapi
+	m.Exact("/api", d)
+	m.Exact("/apis", d)
 	m.Prefix("/api/", d)
 	m.Prefix("/apis/", d)
 	m.Exact("/openapi/v2", o)
@@ -259,8 +216,18 @@ func (s *Server) installIssuer(m *server.Mux) {
 	if err != nil {
 		return
 	}
-	m.Exact(tokens.ConfigurationPath, http.HandlerFunc(documents.ServeConfiguration))
-	m.Exact(tokens.KeysPath, http.HandlerFunc(documents.ServeKeys))
+	m.Exact(tokens.ConfigurationPath, onlyGet(documents.ServeConfiguration))
+	m.Exact(tokens.KeysPath, onlyGet(documents.ServeKeys))
+}
+
+func onlyGet(h http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			answer.Error(w, r, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, "", schema.GroupResource{}, "", "", 0, false))
+			return
+		}
+		h(w, r)
+	})
 }
 
 func serveVersion(w http.ResponseWriter, _ *http.Request) { writeJSON(w, release.Get()) }
@@ -274,9 +241,3 @@ func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(body)
 }
-
-func refuse(w http.ResponseWriter, r *http.Request, a authorizer.Attributes, reason string) {
-	answer.Error(w, r, answer.Forbidden(a, reason))
-}
-
-func fail(w http.ResponseWriter, r *http.Request, err error) { answer.Error(w, r, err) }

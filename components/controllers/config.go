@@ -95,6 +95,7 @@ type Config struct {
 	// Concurrent*Syncs are how many objects of a kind are reconciled at once.
 	ConcurrentDeploymentSyncs      int
 	ConcurrentReplicaSetSyncs      int
+	ConcurrentRCSyncs              int
 	ConcurrentNamespaceSyncs       int
 	ConcurrentGCSyncs              int
 	ConcurrentEndpointSyncs        int
@@ -141,6 +142,7 @@ func DefaultConfig() Config {
 
 		ConcurrentDeploymentSyncs:      5,
 		ConcurrentReplicaSetSyncs:      5,
+		ConcurrentRCSyncs:              5,
 		ConcurrentNamespaceSyncs:       10,
 		ConcurrentGCSyncs:              20,
 		ConcurrentEndpointSyncs:        5,

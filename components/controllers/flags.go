@@ -79,6 +79,7 @@ func (c *Config) addConcurrencyFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.ConcurrentEndpointSyncs, "concurrent-endpoint-syncs", c.ConcurrentEndpointSyncs, "services whose endpoints are written at once")
 	fs.IntVar(&c.ConcurrentServiceEndpointSyncs, "concurrent-service-endpoint-syncs", c.ConcurrentServiceEndpointSyncs, "services whose endpoint slices are written at once")
 	fs.IntVar(&c.ConcurrentDeploymentSyncs, "concurrent-deployment-syncs", c.ConcurrentDeploymentSyncs, "deployments reconciled at once")
+	fs.IntVar(&c.ConcurrentRCSyncs, "concurrent-rc-syncs", c.ConcurrentRCSyncs, "replication controllers reconciled at once")
 	fs.IntVar(&c.ConcurrentReplicaSetSyncs, "concurrent-replicaset-syncs", c.ConcurrentReplicaSetSyncs, "replica sets reconciled at once")
 	fs.IntVar(&c.ConcurrentNamespaceSyncs, "concurrent-namespace-syncs", c.ConcurrentNamespaceSyncs, "namespaces emptied at once")
 }

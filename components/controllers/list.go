@@ -60,6 +60,8 @@ func list() []entry {
 			func(c *Config) int { return c.ConcurrentDeploymentSyncs }, plain(deployment.New), ""},
 		{"replicaset-controller", "replicaset", "replicaset-controller", "replicaset-controller",
 			func(c *Config) int { return c.ConcurrentReplicaSetSyncs }, plain(replicaset.New), ""},
+		{"replicationcontroller-controller", "replicationcontroller", "replication-controller", "replication-controller",
+			func(c *Config) int { return c.ConcurrentRCSyncs }, plain(replicaset.NewForControllers), "v1/replicationcontrollers"},
 		{"endpoints-controller", "endpoint", "endpoint-controller", "endpoint-controller",
 			func(c *Config) int { return c.ConcurrentEndpointSyncs }, plain(endpoints.New), ""},
 		{"endpointslice-controller", "endpointslice", "endpointslice-controller", "endpoint-slice-controller",

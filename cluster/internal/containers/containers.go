@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"sync"
 
+	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
 	"github.com/testcontainers/testcontainers-go/log"
@@ -163,8 +164,8 @@ func (s site) Endpoint(member string, _ int) string {
 // imageMissing says what to do about an image that the engine lacks.
 func (c *Containers) imageMissing(ctx context.Context, ref string) error {
 	_, err := c.docker.ImageInspect(ctx, ref)
-	if err == nil {
-		return nil
+	if errdefs.IsNotFound(err) {
+		return fmt.Errorf("the Docker engine has no image %s: build or pull it first (Quintet's own: make images)", ref)
 	}
-	return fmt.Errorf("image %s: %w (for Quintet's own images run `make images`)", ref, err)
+	return err
 }

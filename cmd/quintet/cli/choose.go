@@ -26,22 +26,33 @@ func (a *app) choose(ctx context.Context) (chosen, error) {
 	if err != nil {
 		return chosen{}, err
 	}
-	var names []string
-	for _, c := range all {
-		if c.name == a.name {
-			return c, nil
-		}
-		names = append(names, c.name)
-	}
-	switch {
+	switch named := slices.IndexFunc(all, func(c chosen) bool { return c.name == a.name }); {
+	case named >= 0:
+		return all[named], nil
 	case a.name != "":
-		return chosen{}, fmt.Errorf("no cluster %q; there are [%s]; start it: quintet up --name %s", a.name, strings.Join(names, " "), a.name)
+		return chosen{}, a.absent(all)
 	case len(all) == 0:
 		return chosen{}, errors.New("no cluster runs; start one: quintet up")
 	case len(all) > 1:
-		return chosen{}, fmt.Errorf("several clusters run; choose one with --name: %s", strings.Join(names, ", "))
+		return chosen{}, fmt.Errorf("several clusters run; choose one with --name: %s", names(all))
 	}
 	return all[0], nil
+}
+
+// absent says that the cluster of --name is not among all.
+func (a *app) absent(all []chosen) error {
+	if len(all) == 0 {
+		return fmt.Errorf("no cluster %q runs, nor any other; this starts it: quintet up --name %s", a.name, a.name)
+	}
+	return fmt.Errorf("no cluster %q runs; those that do: %s", a.name, names(all))
+}
+
+func names(all []chosen) string {
+	out := make([]string, len(all))
+	for i, c := range all {
+		out[i] = c.name
+	}
+	return strings.Join(out, ", ")
 }
 
 // clusters lists all clusters, by name. Without Docker there are only those in processes.

@@ -108,6 +108,8 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"status --output xml", "xml"},
 		{"conformance --kubeconfig /no/such/file", "/no/such/file"},
 		{"--name absent kubeconfig", "quintet up --name absent"},
+		{"--name absent status", `no cluster "absent" runs`},
+		{"--name absent down", `no cluster "absent" runs`},
 	} {
 		code, _, err := run(t.Context(), t.TempDir(), strings.Fields(test.args)...)
 		if code != 1 || !strings.Contains(err.String(), test.want) {
@@ -126,6 +128,24 @@ func TestNameBeforeKubectlsWords(t *testing.T) {
 		a := &app{}
 		if rest := strings.Join(a.takeName(strings.Fields(test.args)), " "); a.name != test.name || rest != test.rest {
 			t.Errorf("%q: name %q, rest %q", test.args, a.name, rest)
+		}
+	}
+}
+
+func TestKubectlsWordsMayTellTheCluster(t *testing.T) {
+	for args, want := range map[string]bool{
+		"":                               true,
+		"help get":                       true,
+		"get --help":                     true,
+		"get pods":                       false,
+		"get pods --kubeconfig f":        true,
+		"get pods --kubeconfig=f":        true,
+		"--server https://x version":     true,
+		"exec p -- sh --kubeconfig f":    false,
+		"run p --image i -- help --help": false,
+	} {
+		if got := tellsCluster(strings.Fields(args)); got != want {
+			t.Errorf("%q: %t", args, got)
 		}
 	}
 }

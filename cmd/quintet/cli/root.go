@@ -30,8 +30,12 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Main runs the program with the process's arguments and signals, and returns the exit code.
+// Main runs the program that the process was called as, with the process's arguments and signals, and returns the exit
+// code.
 func Main() int {
+	if program := calledAs(os.Args[0]); program != nil {
+		return program()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal has its usual effect
@@ -81,6 +85,6 @@ A cluster is a set of containers: etcd, API server, controller manager, schedule
 		SilenceErrors: true,
 	}
 	root.PersistentFlags().StringVar(&a.name, "name", "", "name of the cluster; may be left out where there is only one")
-	root.AddCommand(a.up(), a.down(), a.status(), a.kubeconfig(), a.load(), a.logs(), a.kubectl(), a.conformance(), a.bench())
+	root.AddCommand(a.up(), a.down(), a.status(), a.kubeconfig(), a.load(), a.logs(), a.kubectl(), a.assets(), a.conformance(), a.bench())
 	return root
 }

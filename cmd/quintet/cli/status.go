@@ -57,6 +57,9 @@ func (a *app) statuses(ctx context.Context) ([]clusterStatus, error) {
 		}
 		statuses = append(statuses, status)
 	}
+	if a.name != "" && len(statuses) == 0 {
+		return nil, a.absent(all)
+	}
 	return statuses, nil
 }
 

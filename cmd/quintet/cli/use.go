@@ -113,10 +113,14 @@ func (a *app) kubectl() *cobra.Command {
 		Use:   "kubectl ...",
 		Short: "Run kubectl on the cluster; everything after the word is kubectl's",
 		Example: `  quintet kubectl get pods -o wide
-  quintet --name b kubectl apply -f deployment.yaml`,
+  quintet --name b kubectl apply -f deployment.yaml
+  quintet kubectl --kubeconfig other.conf get nodes   # any other cluster`,
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			args = a.takeName(args)
+			if tellsCluster(args) {
+				return a.runKubectl(cmd, "", args)
+			}
 			c, err := a.choose(cmd.Context())
 			if err != nil {
 				return err
@@ -145,6 +149,21 @@ func (a *app) takeName(args []string) []string {
 	return args
 }
 
+// tellsCluster reports whether kubectl's own words say which cluster they are for, or need none.
+func tellsCluster(args []string) bool {
+	for _, arg := range args {
+		flag, _, _ := strings.Cut(arg, "=")
+		switch flag {
+		case "--kubeconfig", "--server", "-s", "--help", "-h":
+			return true
+		case "--": // what follows is for a program in a container
+			return false
+		}
+	}
+	return len(args) == 0 || args[0] == "help"
+}
+
+// runKubectl runs kubectl on the cluster of a kubeconfig file; "" leaves the choice to kubectl.
 func (a *app) runKubectl(cmd *cobra.Command, kubeconfig string, args []string) error {
 	streams := genericiooptions.IOStreams{In: a.in, Out: a.out, ErrOut: a.err}
 	flags := genericclioptions.NewConfigFlags(true).WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/admission/dynamic"
 	"quintet.dev/quintet/components/apiserver/admission/escalation"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
@@ -28,6 +29,10 @@ type Config struct {
 	// Escalation checks writes of roles and bindings; nil leaves that out.
 	Escalation escalation.Checker
 	Clock      clock.Clock
+	// Dynamic is for webhooks and policies; its Objects and Authorizer are those above.
+	Dynamic dynamic.Config
+	// File configures plug-ins (--admission-control-config-file); "" for none.
+	File string
 	// NotReadySeconds and UnreachableSeconds are for DefaultTolerationSeconds; 0 means 300.
 	NotReadySeconds, UnreachableSeconds int64
 }
@@ -55,23 +60,28 @@ func New(cfg Config) (*Chain, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.RealClock{}
 	}
+	cfg.Dynamic.Objects, cfg.Dynamic.Authorizer = cfg.Objects, cfg.Authorizer
 	on, err := enabled(cfg.Enable, cfg.Disable)
 	if err != nil {
 		return nil, err
 	}
+	files, err := readFile(cfg.File)
+	if err != nil {
+		return nil, fmt.Errorf("--admission-control-config-file: %w", err)
+	}
 	c := &Chain{}
+	if cfg.Escalation != nil { // nobody else is to be told of what will be refused
+		c.add(escalation.Name, escalation.New(cfg.Escalation))
+	}
 	for _, p := range plugins {
 		if !on[p.name] {
 			continue
 		}
-		made, err := p.new(&cfg)
+		made, err := p.new(&cfg, files[p.name])
 		if err != nil {
 			return nil, fmt.Errorf("admission plugin %s: %w", p.name, err)
 		}
 		c.add(p.name, made)
-	}
-	if cfg.Escalation != nil {
-		c.add(escalation.Name, escalation.New(cfg.Escalation))
 	}
 	return c, nil
 }
@@ -135,8 +145,21 @@ func (c *Chain) Plugins() []string { return slices.Clone(c.names) }
 // Handles implements admission.Interface.
 func (c *Chain) Handles(admission.Operation) bool { return true }
 
-// Admit lets each plug-in change the object; the first error ends it.
+// Admit lets each plug-in change the object; the first error ends it. When a webhook or a policy has changed it, all have
+// another look, once.
 func (c *Chain) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if err := c.admit(ctx, a, o); err != nil {
+		return err
+	}
+	again := a.GetReinvocationContext()
+	if !again.ShouldReinvoke() {
+		return nil
+	}
+	again.SetIsReinvoke()
+	return c.admit(ctx, a, o)
+}
+
+func (c *Chain) admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	for _, p := range c.mutators {
 		if p.Handles(a.GetOperation()) {
 			if err := p.Admit(ctx, a, o); err != nil {

@@ -80,7 +80,7 @@ func TestSelection(t *testing.T) {
 	}{
 		{"unknown", []string{"Frobnicate"}, nil, `enable-admission-plugins: plugin "Frobnicate" is unknown`},
 		{"unknown to disable", nil, []string{"Frobnicate"}, `disable-admission-plugins: plugin "Frobnicate" is unknown`},
-		{"not here", []string{"ValidatingAdmissionWebhook"}, nil, "is unknown"},
+		{"not here", []string{"EventRateLimit"}, nil, "is unknown"},
 		{"both", []string{"Priority"}, []string{"Priority"}, "overlapped"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

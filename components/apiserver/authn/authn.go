@@ -4,81 +4,98 @@ package authn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"golang.org/x/sync/errgroup"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/group"
 	"k8s.io/apiserver/pkg/authentication/request/anonymous"
 	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
 	"k8s.io/apiserver/pkg/authentication/request/union"
 	"k8s.io/apiserver/pkg/authentication/request/websocket"
-	"k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/authentication/token/tokenfile"
 	tokenunion "k8s.io/apiserver/pkg/authentication/token/union"
+	"k8s.io/apiserver/plugin/pkg/authenticator/token/oidc"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
-// Config is what a Chain is made of. Empty fields leave their authenticator out.
+// Config is what a Chain is made of. Empty fields leave their authenticator out. Files are read again when they change,
+// but for TokenFile and those of the webhook, as with upstream.
 type Config struct {
-	// ClientCAFile holds the certificates of those who may sign client certificates; it is read again when it changes.
+	// ClientCAFile holds the certificates of those who may sign client certificates.
 	ClientCAFile string
 	// RequestHeader trusts a proxy that says who its user is.
 	RequestHeader RequestHeader
 	// TokenFile is a CSV file: token, user, uid, "group1,group2".
 	TokenFile string
-	// ServiceAccounts authenticates service account tokens.
-	ServiceAccounts authenticator.Token
+	// ServiceAccounts authenticates service account tokens; ServiceAccountIssuers are those whose tokens it takes.
+	ServiceAccounts       authenticator.Token
+	ServiceAccountIssuers []string
 	// BootstrapTokens authenticates tokens kept as Secrets in kube-system; Objects is then needed.
 	BootstrapTokens bool
 	Objects         objects.Reader
-	// Anonymous lets requests without credentials through as system:anonymous.
-	Anonymous bool
+	// OIDC is one issuer of other tokens; ConfigFile, an AuthenticationConfiguration, can have several, and say who is
+	// anonymous. One excludes the other.
+	OIDC       OIDC
+	ConfigFile string
+	// Webhook asks a remote service about tokens.
+	Webhook TokenWebhook
+	// Anonymous lets requests without credentials through as system:anonymous. AnonymousGiven tells that this was asked
+	// for, and is not to be decided by ConfigFile.
+	Anonymous, AnonymousGiven bool
 	// Audiences are what this API server calls itself (--api-audiences).
 	Audiences []string
-	Clock     clock.WithTicker
+	// Identity tells API servers of one cluster apart in metrics.
+	Identity string
+	Clock    clock.WithTicker
 }
 
 // Chain authenticates requests. It is safe for concurrent use.
 type Chain struct {
-	authenticator.Request
+	request       authenticator.Request
 	audiences     authenticator.Audiences
 	clientCA      *caFile
 	requestHeader *caFile
+	headers       RequestHeader
+	issuers       *issuers
 	clock         clock.WithTicker
+	files         []*follow.Files
 }
 
-// New builds the chain; files that can't be read are an error. The order: request header, client certificate, bearer
-// token (file, service account, bootstrap), and last, when nothing failed, anonymous.
+// New builds the chain; files that can't be read are an error that names flag and file. The order: request header, client
+// certificate, bearer token (file, service account, bootstrap, issuers, webhook), and last, when nothing failed, anonymous.
+// The chain is to be closed.
 func New(cfg Config) (*Chain, error) {
-	c := &Chain{audiences: cfg.Audiences, clock: cfg.Clock}
+	c := &Chain{audiences: cfg.Audiences, clock: cfg.Clock, headers: cfg.RequestHeader}
 	if c.clock == nil {
 		c.clock = clock.RealClock{}
 	}
-	var requests []authenticator.Request
-	if cfg.RequestHeader.ClientCAFile != "" {
-		ca, err := newCAFile(cfg.RequestHeader.ClientCAFile, c.clock)
-		if err != nil {
-			return nil, fmt.Errorf("requestheader-client-ca-file: %w", err)
-		}
-		c.requestHeader = ca
-		requests = append(requests, x509.NewDynamicCAVerifier(ca.verifyOptions, &cfg.RequestHeader, allowedNames(cfg.RequestHeader.AllowedNames)))
-	}
-	if cfg.ClientCAFile != "" {
-		ca, err := newCAFile(cfg.ClientCAFile, c.clock)
-		if err != nil {
-			return nil, fmt.Errorf("client-ca-file: %w", err)
-		}
-		c.clientCA = ca
-		requests = append(requests, newRemembered(ca.verifyOptions, c.clock))
-	}
-	tokens, err := tokenAuthenticators(&cfg, c.clock)
-	if err != nil {
+	if err := c.build(&cfg); err != nil {
+		c.Close()
 		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Chain) build(cfg *Config) error {
+	requests, err := c.certificates(cfg)
+	if err != nil {
+		return err
+	}
+	everybody, err := c.configured(cfg)
+	if err != nil {
+		return err
+	}
+	tokens, err := c.tokens(cfg)
+	if err != nil {
+		return err
 	}
 	if len(tokens) > 0 {
 		token := tokenunion.New(tokens...)
@@ -88,19 +105,89 @@ func New(cfg Config) (*Chain, error) {
 	if len(requests) > 0 {
 		all = append(all, group.NewAuthenticatedGroupAdder(union.New(requests...)))
 	}
-	if cfg.Anonymous {
-		all = append(all, anonymous.NewAuthenticator(nil))
+	if everybody.Enabled {
+		all = append(all, anonymous.NewAuthenticator(everybody.Conditions))
 	}
-	c.Request = union.NewFailOnError(all...) // bad credentials are not taken for none
-	return c, nil
+	c.request = union.NewFailOnError(all...) // bad credentials are not taken for none
+	return nil
 }
 
-func tokenAuthenticators(cfg *Config, clk clock.Clock) ([]authenticator.Token, error) {
+// certificates are the authenticators of who shows one: proxies and clients.
+func (c *Chain) certificates(cfg *Config) (requests []authenticator.Request, err error) {
+	if err := cfg.RequestHeader.check(); err != nil {
+		return nil, err
+	}
+	if cfg.RequestHeader.ClientCAFile != "" {
+		if c.requestHeader, err = newCAFile(cfg.RequestHeader.ClientCAFile); err != nil {
+			return nil, fmt.Errorf("--requestheader-client-ca-file: %w", err)
+		}
+		c.files = append(c.files, c.requestHeader.files)
+		requests = append(requests, cfg.RequestHeader.authenticator(c.requestHeader))
+	}
+	if cfg.ClientCAFile != "" {
+		if c.clientCA, err = newCAFile(cfg.ClientCAFile); err != nil {
+			return nil, fmt.Errorf("--client-ca-file: %w", err)
+		}
+		c.files = append(c.files, c.clientCA.files)
+		requests = append(requests, newRemembered(c.clientCA.verifyOptions, c.clock))
+	}
+	if c.requestHeader != nil && c.clientCA != nil && len(cfg.RequestHeader.AllowedNames) == 0 && c.clientCA.overlaps(c.requestHeader) {
+		return nil, errOverlap
+	}
+	return requests, nil
+}
+
+// configured makes what an AuthenticationConfiguration says, or the flags that stand for one. It returns who is anonymous.
+func (c *Chain) configured(cfg *Config) (apiserver.AnonymousAuthConfig, error) {
+	everybody := apiserver.AnonymousAuthConfig{Enabled: cfg.Anonymous}
+	if cfg.ConfigFile == "" && !cfg.OIDC.given() {
+		return everybody, nil
+	}
+	c.issuers = &issuers{accounts: cfg.ServiceAccountIssuers, algorithms: cfg.OIDC.SigningAlgs, audiences: cfg.Audiences, identity: cfg.Identity, clock: c.clock}
+	if cfg.ConfigFile == "" {
+		config, err := cfg.OIDC.configuration()
+		if err != nil {
+			return everybody, err
+		}
+		if err := c.issuers.begin(config); err != nil {
+			return everybody, fmt.Errorf("--oidc-*: %w", err)
+		}
+		return everybody, nil
+	}
+	if cfg.OIDC.given() {
+		return everybody, errors.New("--authentication-config: authentication-config file and oidc-* flags are mutually exclusive")
+	}
+	c.issuers.algorithms = oidc.AllValidSigningAlgorithms()
+	files, err := follow.New(func(ctx context.Context, contents [][]byte) error {
+		config, err := decodeConfig(contents[0])
+		if err != nil {
+			return err
+		}
+		if config.Anonymous != nil && cfg.AnonymousGiven {
+			return errors.New("anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file")
+		}
+		if c.issuers.running() {
+			return c.issuers.replace(ctx, config)
+		}
+		if config.Anonymous != nil {
+			everybody = *config.Anonymous
+		}
+		return c.issuers.begin(config)
+	}, cfg.ConfigFile)
+	if err != nil {
+		return everybody, fmt.Errorf("--authentication-config %s: %w", cfg.ConfigFile, err)
+	}
+	c.files = append(c.files, files)
+	return everybody, nil
+}
+
+// tokens are the authenticators of bearer tokens.
+func (c *Chain) tokens(cfg *Config) ([]authenticator.Token, error) {
 	var tokens []authenticator.Token
 	if cfg.TokenFile != "" {
 		file, err := tokenfile.NewCSV(cfg.TokenFile)
 		if err != nil {
-			return nil, fmt.Errorf("token-auth-file: %w", err)
+			return nil, fmt.Errorf("--token-auth-file %s: %w", cfg.TokenFile, err)
 		}
 		tokens = append(tokens, authenticator.WrapAudienceAgnosticToken(cfg.Audiences, file))
 	}
@@ -108,23 +195,37 @@ func tokenAuthenticators(cfg *Config, clk clock.Clock) ([]authenticator.Token, e
 		tokens = append(tokens, cfg.ServiceAccounts)
 	}
 	if cfg.BootstrapTokens {
-		tokens = append(tokens, authenticator.WrapAudienceAgnosticToken(cfg.Audiences, &bootstrapTokens{objects: cfg.Objects, clock: clk}))
+		tokens = append(tokens, authenticator.WrapAudienceAgnosticToken(cfg.Audiences, &bootstrapTokens{objects: cfg.Objects, clock: c.clock}))
+	}
+	if c.issuers != nil {
+		tokens = append(tokens, c.issuers)
+	}
+	if cfg.Webhook.ConfigFile != "" {
+		remote, err := cfg.Webhook.authenticator(cfg.Audiences)
+		if err != nil {
+			return nil, err
+		}
+		tokens = append(tokens, remote)
 	}
 	return tokens, nil
 }
 
-// AuthenticateRequest implements authenticator.Request for this server's own audiences.
+// AuthenticateRequest implements authenticator.Request for this server's own audiences. It takes the credentials out of a
+// request that it vouches for.
 func (c *Chain) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool, error) {
+	asked := r
 	if len(c.audiences) > 0 {
-		r = r.WithContext(authenticator.WithAudiences(r.Context(), c.audiences))
+		asked = r.WithContext(authenticator.WithAudiences(r.Context(), c.audiences))
 	}
-	response, ok, err := c.Request.AuthenticateRequest(r)
+	response, ok, err := c.request.AuthenticateRequest(asked)
 	if err != nil || !ok {
 		return nil, false, err
 	}
 	if len(c.audiences) > 0 && len(response.Audiences) > 0 && len(c.audiences.Intersect(response.Audiences)) == 0 {
 		return nil, false, fmt.Errorf("unable to match the audience: %v, accepted: %v", response.Audiences, c.audiences)
 	}
+	r.Header.Del("Authorization")
+	c.headers.clear(r.Header)
 	return response, true, nil
 }
 
@@ -138,7 +239,12 @@ func (c *Chain) AuthenticateToken(ctx context.Context, token string, audiences [
 		ctx = authenticator.WithAudiences(ctx, audiences)
 	}
 	r := (&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}).WithContext(ctx)
-	return c.Request.AuthenticateRequest(r)
+	response, ok, err := c.request.AuthenticateRequest(r)
+	if err != nil {
+		// Upstream asks a token authenticator of its own before all others; reviews tell what both said.
+		err = utilerrors.NewAggregate([]error{errors.New("invalid bearer token"), err})
+	}
+	return response, ok, err
 }
 
 // Audiences returns what this server calls itself.
@@ -149,16 +255,18 @@ func (c *Chain) Audiences() []string { return c.audiences }
 func (c *Chain) ClientCA() []byte        { return c.clientCA.bundle() }
 func (c *Chain) RequestHeaderCA() []byte { return c.requestHeader.bundle() }
 
-// reloadEvery is how often files are looked at again.
-const reloadEvery = 10 * time.Second
-
 // Run reads changed files again until ctx ends.
 func (c *Chain) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	for _, ca := range []*caFile{c.clientCA, c.requestHeader} {
-		if ca != nil {
-			group.Go(func() error { return ca.run(ctx) })
-		}
+	for _, f := range c.files {
+		group.Go(func() error { return f.Run(ctx, c.clock) })
 	}
 	return group.Wait()
+}
+
+// Close ends what New started. It may be called more than once, and of nil.
+func (c *Chain) Close() {
+	if c != nil && c.issuers != nil {
+		c.issuers.close()
+	}
 }

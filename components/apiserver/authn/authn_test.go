@@ -1,16 +1,18 @@
 package authn
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 	"quintet.dev/quintet/internal/certs"
 )
@@ -106,7 +109,7 @@ func TestChain(t *testing.T) {
 		{"expired", nil, map[string]string{"Authorization": "Bearer expired"}, "", nil},
 		{"unknown token", nil, map[string]string{"Authorization": "Bearer who"}, "", nil},
 		{"bootstrap", nil, map[string]string{"Authorization": "Bearer abcdef.0123456789abcdef"}, "system:bootstrap:abcdef",
-			[]string{"system:bootstrappers", "system:bootstrappers:kubeadm", "system:authenticated"}},
+			[]string{"system:bootstrappers", "system:bootstrappers:a", "system:bootstrappers:kubeadm", "system:authenticated"}},
 		{"front proxy", certificate(t, front, "front"), remote, "remote", []string{"g", "system:authenticated"}},
 		{"front proxy of another name", certificate(t, front, "back"), remote, "", nil},
 		{"headers without proxy", nil, remote, "system:anonymous", []string{"system:unauthenticated"}},
@@ -158,17 +161,40 @@ func TestWithoutAnonymous(t *testing.T) {
 	}
 }
 
+// TestBadFiles: each error names flag, file and cause.
 func TestBadFiles(t *testing.T) {
-	for name, cfg := range map[string]Config{
-		"missing CA":     {ClientCAFile: "/does/not/exist"},
-		"CA is no PEM":   {ClientCAFile: write(t, "x", []byte("x"))},
-		"missing tokens": {TokenFile: "/does/not/exist"},
-		"broken tokens":  {TokenFile: write(t, "y", []byte("one,two\n"))},
-		"missing front":  {RequestHeader: RequestHeader{ClientCAFile: "/does/not/exist"}},
+	_, pair := authority(t)
+	ca := write(t, "ca.crt", pair.Cert)
+	garbage := write(t, "garbage", []byte("garbage"))
+	for name, tt := range map[string]struct {
+		cfg  Config
+		want []string
+	}{
+		"missing CA":    {Config{ClientCAFile: "/none"}, []string{"--client-ca-file", "/none: no such file"}},
+		"CA is no PEM":  {Config{ClientCAFile: garbage}, []string{"--client-ca-file", garbage, "does not contain any valid RSA or ECDSA certificates"}},
+		"missing front": {Config{RequestHeader: RequestHeader{ClientCAFile: "/none"}}, []string{"--requestheader-client-ca-file", "/none: no such file"}},
+		"empty header": {Config{RequestHeader: RequestHeader{ClientCAFile: ca, GroupHeaders: []string{" "}}},
+			[]string{`--requestheader-group-headers: empty value in [" "]`}},
+		"one CA for both": {Config{ClientCAFile: ca, RequestHeader: RequestHeader{ClientCAFile: ca}}, []string{
+			"--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; --requestheader-allowed-names must be specified to ensure " +
+				"regular client certificates cannot set authenticating proxy headers for arbitrary users"}},
+		"missing tokens":  {Config{TokenFile: "/none"}, []string{"--token-auth-file", "/none: no such file"}},
+		"short tokens":    {Config{TokenFile: write(t, "y", []byte("one,two\n"))}, []string{"--token-auth-file", "must have at least 3 columns (token, user name, user uid), found 2"}},
+		"broken tokens":   {Config{TokenFile: write(t, "y", []byte("\"a\n"))}, []string{"--token-auth-file", "parse error on line 1"}},
+		"missing webhook": {Config{Webhook: TokenWebhook{ConfigFile: "/none"}}, []string{"--authentication-token-webhook-config-file /none", "no such file"}},
+		"broken webhook":  {Config{Webhook: TokenWebhook{ConfigFile: garbage}}, []string{"--authentication-token-webhook-config-file " + garbage, "json parse error"}},
+		"webhook version": {Config{Webhook: TokenWebhook{Version: "v2", ConfigFile: write(t, "kubeconfig", []byte(webhookConfig("https://127.0.0.1:1")))}},
+			[]string{"--authentication-token-webhook-config-file", `unsupported authentication webhook version "v2"`}},
 	} {
-		if _, err := New(cfg); err == nil {
-			t.Errorf("%s: no error", name)
+		_, err := New(tt.cfg)
+		for _, want := range tt.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q in it", name, err, want)
+			}
 		}
+	}
+	if _, err := New(Config{ClientCAFile: ca, RequestHeader: RequestHeader{ClientCAFile: ca, AllowedNames: []string{"front"}}}); err != nil {
+		t.Errorf("one CA for both, and a name: %v", err)
 	}
 }
 
@@ -190,28 +216,38 @@ func TestCAReload(t *testing.T) {
 	if !try(first) || try(second) {
 		t.Fatal("before the change")
 	}
-	for _, content := range [][]byte{[]byte("garbage"), pair2.Cert} {
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		err := c.clientCA.load()
-		if good := string(content) != "garbage"; (err == nil) != good || try(first) == good || try(second) != good {
-			t.Errorf("after writing %.7s: %v", content, err)
-		}
+	run(t, c)
+	if err := os.WriteFile(file, pair2.Cert, 0o600); err != nil {
+		t.Fatal(err)
 	}
+	for !try(second) {
+		clk.Step(follow.Every)
+		runtime.Gosched()
+	}
+	if try(first) || !bytes.Equal(c.ClientCA(), pair2.Cert) {
+		t.Error("the old certificates are still trusted")
+	}
+}
+
+// run runs a chain until the test ends.
+func run(t *testing.T, c *Chain) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- c.Run(ctx) }()
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		c.Close()
+	})
 }
 
 func bootstrapSecret(change func(*corev1.Secret)) *corev1.Secret {
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "bootstrap-token-abcdef"}, Type: corev1.SecretTypeBootstrapToken,
 		Data: map[string][]byte{"token-id": []byte("abcdef"), "token-secret": []byte("0123456789abcdef"), "usage-bootstrap-authentication": []byte("true"),
-			"expiration": []byte("2100-01-01T00:00:00Z"), "auth-extra-groups": []byte("system:bootstrappers:kubeadm")}}
+			"expiration": []byte("2100-01-01T00:00:00Z"), "auth-extra-groups": []byte("system:bootstrappers:kubeadm,system:bootstrappers:a,system:bootstrappers:kubeadm")}}
 	if change != nil {
 		change(s)
 	}
@@ -261,15 +297,41 @@ func TestTokenForm(t *testing.T) {
 	}
 }
 
-func FuzzRequestHeaders(f *testing.F) {
-	f.Add("user", "X-Remote-Extra-%zz", "v")
-	f.Add("", "X-Remote-Extra-", "")
-	h := &RequestHeader{UsernameHeaders: []string{"X-Remote-User"}, ExtraHeaderPrefixes: []string{"X-Remote-Extra-"}}
-	f.Fuzz(func(t *testing.T, name, key, value string) {
-		r := &http.Request{Header: http.Header{"X-Remote-User": {name}, key: {value}}}
-		response, ok, err := h.AuthenticateRequest(r)
-		if err != nil || ok != (name != "") || (ok && response.User.GetName() != name) {
+func FuzzBootstrapToken(f *testing.F) {
+	for _, seed := range []string{"abcdef.0123456789abcdef", "abcdef.", ".", "ABCDEF.0123456789abcdef", ""} {
+		f.Add(seed)
+	}
+	store := &objectstest.Store{}
+	store.Put(corev1.Resource("secrets"), bootstrapSecret(nil))
+	b := &bootstrapTokens{objects: store, clock: testingclock.NewFakeClock(time.Now())}
+	f.Fuzz(func(t *testing.T, token string) {
+		response, ok, err := b.AuthenticateToken(context.Background(), token)
+		if err != nil || ok != (token == "abcdef.0123456789abcdef") {
 			t.Errorf("%v %v %v", response, ok, err)
+		}
+	})
+}
+
+// FuzzTokenFile: whatever is in the file, it is an error or some tokens, and no panic.
+func FuzzTokenFile(f *testing.F) {
+	f.Add([]byte("secret,joe,7,\"devs,ops\"\n"))
+	f.Add([]byte("a,b\n"))
+	f.Add([]byte("\"a\n"))
+	f.Add([]byte(",,,\n"))
+	file := filepath.Join(f.TempDir(), "tokens.csv")
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := New(Config{TokenFile: file})
+		if err != nil {
+			if !strings.Contains(err.Error(), file) {
+				t.Errorf("the error doesn't name the file: %v", err)
+			}
+			return
+		}
+		if _, ok, _ := c.AuthenticateToken(context.Background(), "no such token \x00", nil); ok && !bytes.Contains(content, []byte("no such token")) {
+			t.Error("an unknown token was taken")
 		}
 	})
 }

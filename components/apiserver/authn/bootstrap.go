@@ -3,6 +3,7 @@ package authn
 import (
 	"context"
 	"crypto/subtle"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,5 +86,6 @@ func (b *bootstrapTokens) check(secret *corev1.Secret, id, key string) (groups [
 			groups = append(groups, g)
 		}
 	}
-	return groups, true
+	slices.Sort(groups)
+	return slices.Compact(groups), true
 }

@@ -1,69 +1,44 @@
 package authn
 
 import (
-	"bytes"
 	"context"
 	cryptox509 "crypto/x509"
 	"fmt"
-	"os"
 	"sync/atomic"
 
 	"k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/client-go/util/cert"
-	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/follow"
 )
 
-// caFile is a bundle of certificates that follows its file. A file that turns bad leaves the last good one in use.
+// caFile is a bundle of certificates that follows its file.
 type caFile struct {
-	path  string
-	clock clock.WithTicker
+	files *follow.Files
 	now   atomic.Pointer[caBundle]
 }
 
 type caBundle struct {
-	pem  []byte
-	pool *cryptox509.CertPool
+	pem   []byte
+	certs []*cryptox509.Certificate
+	pool  *cryptox509.CertPool
 }
 
-func newCAFile(path string, clk clock.WithTicker) (*caFile, error) {
-	f := &caFile{path: path, clock: clk}
-	return f, f.load()
-}
-
-func (f *caFile) load() error {
-	content, err := os.ReadFile(f.path)
-	if err != nil {
-		return err
-	}
-	if b := f.now.Load(); b != nil && bytes.Equal(b.pem, content) {
-		return nil
-	}
-	certs, err := cert.ParseCertsPEM(content)
-	if err != nil {
-		return fmt.Errorf("%s holds no usable certificates: %w", f.path, err)
-	}
-	pool := cryptox509.NewCertPool()
-	for _, c := range certs {
-		pool.AddCert(c)
-	}
-	f.now.Store(&caBundle{pem: content, pool: pool})
-	return nil
-}
-
-func (f *caFile) run(ctx context.Context) error {
-	ticker := f.clock.NewTicker(reloadEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C():
-			if err := f.load(); err != nil {
-				klog.FromContext(ctx).Error(err, "Keeping the last certificates that could be read", "file", f.path)
-			}
+func newCAFile(path string) (f *caFile, err error) {
+	f = &caFile{}
+	f.files, err = follow.New(func(_ context.Context, contents [][]byte) error {
+		certs, err := cert.ParseCertsPEM(contents[0])
+		if err != nil {
+			return fmt.Errorf("%s holds no usable certificates: %w", path, err)
 		}
-	}
+		pool := cryptox509.NewCertPool()
+		for _, c := range certs {
+			pool.AddCert(c)
+		}
+		f.now.Store(&caBundle{pem: contents[0], certs: certs, pool: pool})
+		return nil
+	}, path)
+	return f, err
 }
 
 // verifyOptions implements x509.VerifyOptionFunc.
@@ -80,7 +55,14 @@ func (f *caFile) bundle() []byte {
 	return f.now.Load().pem
 }
 
-// allowedNames implements x509.StringSliceProvider; empty allows every name.
-type allowedNames []string
-
-func (a allowedNames) Value() []string { return a }
+// overlaps tells whether both bundles hold one certificate.
+func (f *caFile) overlaps(other *caFile) bool {
+	for _, a := range f.now.Load().certs {
+		for _, b := range other.now.Load().certs {
+			if a.Equal(b) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,16 +1,19 @@
 package authn
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
-	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 )
 
 // RequestHeader describes an authenticating proxy: it shows a certificate of ClientCAFile whose name is among
-// AllowedNames (empty: any), and names its user in headers. It authenticates only behind a check of that certificate.
+// AllowedNames (empty: any), and names its user in headers
+// (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#authenticating-proxy). Each field has the flag
+// --requestheader-... of its name.
 type RequestHeader struct {
 	ClientCAFile        string
 	AllowedNames        []string
@@ -20,76 +23,45 @@ type RequestHeader struct {
 	ExtraHeaderPrefixes []string
 }
 
-// AuthenticateRequest reads the user from the headers and takes them out of the request.
-func (h *RequestHeader) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool, error) {
-	name := first(r.Header, h.UsernameHeaders)
-	if name == "" {
-		return nil, false, nil
-	}
-	u := &user.DefaultInfo{
-		Name:  name,
-		UID:   first(r.Header, h.UIDHeaders),
-		Extra: h.extra(r.Header),
-	}
-	for _, header := range h.GroupHeaders {
-		for _, g := range r.Header.Values(header) {
-			if g != "" {
-				u.Groups = append(u.Groups, g)
+// check names the flag of a header without a name.
+func (h *RequestHeader) check() error {
+	for _, f := range []struct {
+		flag   string
+		values []string
+	}{
+		{"requestheader-username-headers", h.UsernameHeaders},
+		{"requestheader-uid-headers", h.UIDHeaders},
+		{"requestheader-group-headers", h.GroupHeaders},
+		{"requestheader-extra-headers-prefix", h.ExtraHeaderPrefixes},
+	} {
+		for _, value := range f.values {
+			if strings.TrimSpace(value) == "" {
+				return fmt.Errorf("--%s: empty value in %q", f.flag, f.values)
 			}
 		}
 	}
-	h.clear(r.Header)
-	return &authenticator.Response{User: u}, true, nil
+	return nil
 }
 
-func first(header http.Header, names []string) string {
-	for _, name := range names {
-		if v := header.Get(name); v != "" {
-			return v
-		}
+// errOverlap is upstream's: whoever has a client certificate could else name any user.
+var errOverlap = errors.New("--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; " +
+	"--requestheader-allowed-names must be specified to ensure regular client certificates cannot set authenticating proxy headers for arbitrary users")
+
+func (h *RequestHeader) authenticator(ca *caFile) authenticator.Request {
+	list := func(values []string) headerrequest.StringSliceProvider {
+		return headerrequest.StaticStringSlice(values)
 	}
-	return ""
+	return headerrequest.NewDynamicVerifyOptionsSecure(ca.verifyOptions, list(h.AllowedNames),
+		list(h.UsernameHeaders), list(h.UIDHeaders), list(h.GroupHeaders), list(h.ExtraHeaderPrefixes))
 }
 
-func (h *RequestHeader) extra(header http.Header) map[string][]string {
-	extra := map[string][]string{}
-	for name, values := range header {
-		for _, prefix := range h.ExtraHeaderPrefixes {
-			if key, ok := cutPrefixFold(name, prefix); ok {
-				key = unescape(strings.ToLower(key))
-				extra[key] = append(extra[key], values...)
-			}
-		}
-	}
-	return extra
-}
-
+// clear takes the headers of an authenticating proxy out of an authenticated request, also those that upstream's proxies
+// set by default: nobody behind this server is to believe them.
 func (h *RequestHeader) clear(header http.Header) {
-	for _, names := range [][]string{h.UsernameHeaders, h.UIDHeaders, h.GroupHeaders} {
-		for _, name := range names {
-			header.Del(name)
-		}
-	}
-	for name := range header {
-		for _, prefix := range h.ExtraHeaderPrefixes {
-			if _, ok := cutPrefixFold(name, prefix); ok {
-				delete(header, name)
-			}
-		}
-	}
-}
-
-func cutPrefixFold(s, prefix string) (string, bool) {
-	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
-		return s, false
-	}
-	return s[len(prefix):], true
-}
-
-// unescape undoes the percent-encoding of a header's key; what is not encoded well stays as it is.
-func unescape(key string) string {
-	if plain, err := url.PathUnescape(key); err == nil {
-		return plain
-	}
-	return key
+	headerrequest.ClearAuthenticationHeaders(header,
+		headerrequest.StaticStringSlice{"X-Remote-User"}, headerrequest.StaticStringSlice{"X-Remote-Uid"},
+		headerrequest.StaticStringSlice{"X-Remote-Group"}, headerrequest.StaticStringSlice{"X-Remote-Extra-"})
+	headerrequest.ClearAuthenticationHeaders(header,
+		headerrequest.StaticStringSlice(h.UsernameHeaders), headerrequest.StaticStringSlice(h.UIDHeaders),
+		headerrequest.StaticStringSlice(h.GroupHeaders), headerrequest.StaticStringSlice(h.ExtraHeaderPrefixes))
 }

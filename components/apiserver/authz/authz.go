@@ -4,51 +4,50 @@ package authz
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/authorization/union"
+	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/authz/node"
 	"quintet.dev/quintet/components/apiserver/authz/rbac"
+	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
-// Modes of --authorization-mode.
-const (
-	ModeNode        = "Node"
-	ModeRBAC        = "RBAC"
-	ModeAlwaysAllow = "AlwaysAllow"
-	ModeAlwaysDeny  = "AlwaysDeny"
-)
-
 // Config is what a Chain is made of.
 type Config struct {
-	// Modes are asked in this order.
-	Modes []string
+	// Modes are asked in this order. Webhook is that of the mode Webhook.
+	Modes   []string
+	Webhook Webhook
+	// ConfigFile, an AuthorizationConfiguration, can have several webhooks. It excludes Modes and Webhook, and is read again
+	// when it changes.
+	ConfigFile string
 	// Objects feeds the modes Node and RBAC.
 	Objects objects.Feeder
 	// NodeRules are those of the role "system:node", for the mode Node.
 	NodeRules []rbacv1.PolicyRule
+	Clock     clock.WithTicker
 }
 
 // Chain is an authorizer. It knows of roles and pods only while it runs. It is safe for concurrent use.
 type Chain struct {
-	authorizer.Authorizer
-	authorizer.RuleResolver
-
 	objects objects.Feeder
+	clock   clock.WithTicker
 	rbac    *rbac.Authorizer
-	node    *node.Authorizer
+	node    *node.Authorizer // nil unless the first configuration has it
+	now     atomic.Pointer[generation]
+	file    *follow.Files // nil without ConfigFile
 	feeds   []feed
 	synced  chan struct{}
 }
@@ -58,45 +57,78 @@ type feed struct {
 	changed  func(old, new kinds.Object)
 }
 
-// New builds the chain, or names the mode that it does not know. Members of system:masters are allowed everything before
-// any mode is asked.
+// New builds the chain, or says what can't be built. Members of system:masters are allowed everything before any mode is
+// asked.
 func New(cfg Config) (*Chain, error) {
-	c := &Chain{objects: cfg.Objects, rbac: rbac.New(), synced: make(chan struct{})}
-	authorizers := []authorizer.Authorizer{authorizer.AuthorizerFunc(masters)}
-	var resolvers []authorizer.RuleResolver
-	for i, mode := range cfg.Modes {
-		if slices.Contains(cfg.Modes[:i], mode) {
-			return nil, fmt.Errorf("authorization-mode %q has mode specified more than once", cfg.Modes)
-		}
-		var a authorizer.Authorizer
-		switch mode {
-		case ModeNode:
+	c := &Chain{objects: cfg.Objects, clock: cfg.Clock, rbac: rbac.New(), synced: make(chan struct{})}
+	if c.clock == nil {
+		c.clock = clock.RealClock{}
+	}
+	c.feedRBAC() // the rules are resolved for escalation checks whatever the modes are
+	first := func(config *apiserver.AuthorizationConfiguration) (err error) {
+		if has(config, ModeNode) {
 			c.node = node.New(func(a authorizer.Attributes) bool { return rbac.Allow(cfg.NodeRules, a) })
 			c.feedNode()
-			a = c.node
-		case ModeRBAC:
-			a = c.rbac
-		case ModeAlwaysAllow:
-			a = always(authorizer.DecisionAllow, "")
-		case ModeAlwaysDeny:
-			a = always(authorizer.DecisionNoOpinion, "Everything is forbidden.")
-		default:
-			return nil, fmt.Errorf("authorization-mode %q is not a valid mode; use some of %s", mode,
-				strings.Join([]string{ModeNode, ModeRBAC, ModeAlwaysAllow, ModeAlwaysDeny}, ", "))
 		}
-		authorizers = append(authorizers, a)
-		if r, ok := a.(authorizer.RuleResolver); ok {
-			resolvers = append(resolvers, r)
+		g, err := c.build(config)
+		c.now.Store(g)
+		return err
+	}
+	if cfg.ConfigFile == "" {
+		config, err := configuration(cfg.Modes, &cfg.Webhook)
+		if err != nil {
+			return nil, err
 		}
+		if err := first(config); err != nil {
+			return nil, fmt.Errorf("--authorization-webhook-*: %w", err) // nothing else can fail
+		}
+		return c, nil
 	}
-	if len(cfg.Modes) == 0 {
-		return nil, fmt.Errorf("authorization-mode: at least one mode must be passed")
+	if len(cfg.Modes) > 0 || cfg.Webhook.given() {
+		return nil, errors.New("--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined")
 	}
-	// The rules are resolved for escalation checks whatever the modes are.
-	c.feedRBAC()
-	c.Authorizer = union.New(authorizers...)
-	c.RuleResolver = union.NewRuleResolvers(resolvers...)
+	var err error
+	c.file, err = follow.New(func(_ context.Context, contents [][]byte) error {
+		config, err := decodeConfig(contents[0])
+		if err != nil {
+			return err
+		}
+		if c.now.Load() == nil {
+			return first(config)
+		}
+		return c.replace(config)
+	}, cfg.ConfigFile)
+	if err != nil {
+		return nil, fmt.Errorf("--authorization-config %s: %w", cfg.ConfigFile, err)
+	}
 	return c, nil
+}
+
+// replace puts another configuration into effect.
+func (c *Chain) replace(config *apiserver.AuthorizationConfiguration) error {
+	if has(config, ModeNode) && c.node == nil {
+		return fmt.Errorf("authorizer type %s is not allowed if it was not enabled at initial server startup", ModeNode)
+	}
+	g, err := c.build(config)
+	if err != nil {
+		return err
+	}
+	c.now.Store(g)
+	return nil
+}
+
+func has(config *apiserver.AuthorizationConfiguration, mode string) bool {
+	return slices.ContainsFunc(config.Authorizers, func(a apiserver.AuthorizerConfiguration) bool { return string(a.Type) == mode })
+}
+
+// Authorize implements authorizer.Authorizer.
+func (c *Chain) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	return c.now.Load().Authorize(ctx, a)
+}
+
+// RulesFor implements authorizer.RuleResolver.
+func (c *Chain) RulesFor(ctx context.Context, u user.Info, namespace string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
+	return c.now.Load().RulesFor(ctx, u, namespace)
 }
 
 // Escalation returns the checks on writes of roles and bindings.
@@ -104,7 +136,7 @@ func (c *Chain) Escalation() *rbac.Escalation {
 	return &rbac.Escalation{Rules: c.rbac, Authorizer: c}
 }
 
-// Run follows the stored objects until ctx ends. It is called once.
+// Run follows the stored objects and the configuration until ctx ends. It is called once.
 func (c *Chain) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var pending atomic.Int32
@@ -117,6 +149,9 @@ func (c *Chain) Run(ctx context.Context) error {
 		})
 		group.Go(func() error { return c.objects.Feed(ctx, f.resource, f.changed, synced) })
 	}
+	if c.file != nil {
+		group.Go(func() error { return c.file.Run(ctx, c.clock) })
+	}
 	return group.Wait()
 }
 
@@ -128,32 +163,4 @@ func (c *Chain) WaitSynced(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-func masters(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
-	if u := a.GetUser(); u != nil && slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup) {
-		return authorizer.DecisionAllow, "", nil
-	}
-	return authorizer.DecisionNoOpinion, "", nil
-}
-
-// constant gives everybody the same answer.
-type constant struct {
-	decision authorizer.Decision
-	reason   string
-}
-
-func always(d authorizer.Decision, reason string) constant { return constant{d, reason} }
-
-func (c constant) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
-	return c.decision, c.reason, nil
-}
-
-func (c constant) RulesFor(context.Context, user.Info, string) ([]authorizer.ResourceRuleInfo, []authorizer.NonResourceRuleInfo, bool, error) {
-	if c.decision != authorizer.DecisionAllow {
-		return nil, nil, false, nil
-	}
-	all := []string{"*"}
-	return []authorizer.ResourceRuleInfo{&authorizer.DefaultResourceRuleInfo{Verbs: all, APIGroups: all, Resources: all}},
-		[]authorizer.NonResourceRuleInfo{&authorizer.DefaultNonResourceRuleInfo{Verbs: all, NonResourceURLs: all}}, false, nil
 }

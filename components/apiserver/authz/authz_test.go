@@ -23,6 +23,7 @@ func TestModes(t *testing.T) {
 		{nil, "at least one"},
 		{[]string{"RBAC", "RBAC"}, "more than once"},
 		{[]string{"ABAC"}, `"ABAC" is not a valid mode`},
+		{[]string{"Webhook"}, "--authorization-webhook-config-file"},
 	} {
 		_, err := New(Config{Modes: tt.modes, Objects: &objectstest.Store{}})
 		if (err == nil) != (tt.want == "") || (err != nil && !strings.Contains(err.Error(), tt.want)) {

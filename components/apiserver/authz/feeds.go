@@ -11,21 +11,21 @@ import (
 )
 
 func (c *Chain) feedRBAC() {
-	follow(c, rbacv1.GroupName, "clusterroles", func(old, new *rbacv1.ClusterRole) { c.rbac.ClusterRoleChanged(old, new) })
-	follow(c, rbacv1.GroupName, "roles", func(old, new *rbacv1.Role) { c.rbac.RoleChanged(old, new) })
-	follow(c, rbacv1.GroupName, "clusterrolebindings", func(old, new *rbacv1.ClusterRoleBinding) { c.rbac.ClusterRoleBindingChanged(old, new) })
-	follow(c, rbacv1.GroupName, "rolebindings", func(old, new *rbacv1.RoleBinding) { c.rbac.RoleBindingChanged(old, new) })
+	addFeed(c, rbacv1.GroupName, "clusterroles", func(old, new *rbacv1.ClusterRole) { c.rbac.ClusterRoleChanged(old, new) })
+	addFeed(c, rbacv1.GroupName, "roles", func(old, new *rbacv1.Role) { c.rbac.RoleChanged(old, new) })
+	addFeed(c, rbacv1.GroupName, "clusterrolebindings", func(old, new *rbacv1.ClusterRoleBinding) { c.rbac.ClusterRoleBindingChanged(old, new) })
+	addFeed(c, rbacv1.GroupName, "rolebindings", func(old, new *rbacv1.RoleBinding) { c.rbac.RoleBindingChanged(old, new) })
 }
 
 func (c *Chain) feedNode() {
-	follow(c, "", "pods", func(old, new *corev1.Pod) { c.node.PodChanged(old, new) })
-	follow(c, "", "persistentvolumes", func(old, new *corev1.PersistentVolume) { c.node.VolumeChanged(old, new) })
-	follow(c, storagev1.GroupName, "volumeattachments", func(old, new *storagev1.VolumeAttachment) { c.node.AttachmentChanged(old, new) })
-	follow(c, resourcev1.GroupName, "resourceslices", func(old, new *resourcev1.ResourceSlice) { c.node.SliceChanged(old, new) })
+	addFeed(c, "", "pods", func(old, new *corev1.Pod) { c.node.PodChanged(old, new) })
+	addFeed(c, "", "persistentvolumes", func(old, new *corev1.PersistentVolume) { c.node.VolumeChanged(old, new) })
+	addFeed(c, storagev1.GroupName, "volumeattachments", func(old, new *storagev1.VolumeAttachment) { c.node.AttachmentChanged(old, new) })
+	addFeed(c, resourcev1.GroupName, "resourceslices", func(old, new *resourcev1.ResourceSlice) { c.node.SliceChanged(old, new) })
 }
 
-// follow adds a feed of objects of the Go type T.
-func follow[T any, P interface {
+// addFeed adds a feed of objects of the Go type T.
+func addFeed[T any, P interface {
 	*T
 	kinds.Object
 }](c *Chain, group, resource string, changed func(old, new P)) {

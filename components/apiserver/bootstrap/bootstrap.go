@@ -34,10 +34,12 @@ type Config struct {
 	ServiceIP net.IP
 	// ServiceCIDRs are the ranges of cluster IPs that this server starts with.
 	ServiceCIDRs []netip.Prefix
-	// ClientCA and RequestHeaderCA are PEM bundles, or nil.
-	ClientCA, RequestHeaderCA []byte
+	// ClientCA and RequestHeaderCA return the PEM bundles now in use, or nil.
+	ClientCA, RequestHeaderCA func() []byte
 	RequestHeader             authn.RequestHeader
-	Clock                     clock.WithTicker
+	// Fairness brings the flow schemas and priority levels of priority and fairness.
+	Fairness bool
+	Clock    clock.WithTicker
 }
 
 // Bootstrap writes and keeps the first objects.
@@ -49,6 +51,11 @@ type Bootstrap struct {
 func New(cfg Config) *Bootstrap {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.RealClock{}
+	}
+	for _, ca := range []*func() []byte{&cfg.ClientCA, &cfg.RequestHeaderCA} {
+		if *ca == nil {
+			*ca = func() []byte { return nil }
+		}
 	}
 	return &Bootstrap{cfg: cfg}
 }
@@ -88,6 +95,7 @@ func (b *Bootstrap) steps() []step {
 		steps = append(steps, step{"priority class " + class.Name, func(ctx context.Context) error { return b.ensurePriorityClass(ctx, class) }})
 	}
 	steps = append(steps, b.policySteps()...)
+	steps = append(steps, b.fairnessSteps()...)
 	return append(steps,
 		step{"lease of this server", b.renewLease},
 		step{"service CIDR kubernetes", b.ensureServiceCIDR},

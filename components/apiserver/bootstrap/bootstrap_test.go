@@ -22,7 +22,7 @@ func newBootstrap(store objects.Store, host, ip string, clk *testingclock.FakeCl
 	return New(Config{
 		Objects: store, Identity: host, AdvertiseAddress: net.ParseIP(ip), SecurePort: 6443, ServiceIP: net.ParseIP("10.96.0.1"),
 		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
-		ClientCA:     []byte("pem"), RequestHeaderCA: []byte("pem2"), Clock: clk,
+		ClientCA:     func() []byte { return []byte("pem") }, RequestHeaderCA: func() []byte { return []byte("pem2") }, Clock: clk,
 		RequestHeader: authn.RequestHeader{UsernameHeaders: []string{"X-Remote-User"}},
 	})
 }

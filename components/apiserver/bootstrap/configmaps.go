@@ -16,12 +16,12 @@ import (
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/).
 func (b *Bootstrap) ensureAuthenticationConfig(ctx context.Context) error {
 	data := map[string]string{}
-	if len(b.cfg.ClientCA) > 0 {
-		data["client-ca-file"] = string(b.cfg.ClientCA)
+	if ca := b.cfg.ClientCA(); len(ca) > 0 {
+		data["client-ca-file"] = string(ca)
 	}
-	if len(b.cfg.RequestHeaderCA) > 0 {
+	if ca := b.cfg.RequestHeaderCA(); len(ca) > 0 {
 		h := &b.cfg.RequestHeader
-		data["requestheader-client-ca-file"] = string(b.cfg.RequestHeaderCA)
+		data["requestheader-client-ca-file"] = string(ca)
 		data["requestheader-username-headers"] = jsonList(h.UsernameHeaders)
 		data["requestheader-uid-headers"] = jsonList(h.UIDHeaders)
 		data["requestheader-group-headers"] = jsonList(h.GroupHeaders)

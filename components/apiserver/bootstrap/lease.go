@@ -23,6 +23,8 @@ const (
 	renewEvery    = 10 * time.Second
 	// endpointLife is how long the address of a server that no longer renews stays among the endpoints.
 	endpointLife = 3 * renewEvery
+	// mendEvery is how soon the objects of priority and fairness are what they should be after somebody changed them.
+	mendEvery = time.Minute
 
 	identityLabel = "apiserver.kubernetes.io/identity"
 	hostLabel     = "kubernetes.io/hostname"
@@ -88,11 +90,13 @@ func (b *Bootstrap) othersAddresses(ctx context.Context) ([]net.IP, error) {
 	return addresses, nil
 }
 
-// Run keeps this server's lease and the endpoints of the Service "kubernetes" until ctx ends, and then takes its own
-// address out, unless it is the only one.
+// Run keeps this server's lease, the endpoints of the Service "kubernetes" and the objects of priority and fairness until
+// ctx ends, and then takes its own address out, unless it is the only one.
 func (b *Bootstrap) Run(ctx context.Context) error {
 	ticker := b.cfg.Clock.NewTicker(renewEvery)
 	defer ticker.Stop()
+	rare := b.cfg.Clock.NewTicker(mendEvery)
+	defer rare.Stop()
 	logger := klog.FromContext(ctx)
 	for {
 		select {
@@ -102,10 +106,17 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 			b.leave(leaving)
 			return nil
 		case <-ticker.C():
-			for _, s := range []step{{"lease", b.renewLease}, {"service CIDR", b.ensureServiceCIDR}, {"service", b.ensureService}, {"endpoints", b.ensureEndpoints}} {
+			for _, s := range []step{
+				{"lease", b.renewLease}, {"service CIDR", b.ensureServiceCIDR}, {"service", b.ensureService}, {"endpoints", b.ensureEndpoints},
+				{"authentication of extension servers", b.ensureAuthenticationConfig},
+			} {
 				if err := s.run(ctx); err != nil && ctx.Err() == nil {
 					logger.Error(err, "Could not keep what tells others of this server; trying again", "what", s.name)
 				}
+			}
+		case <-rare.C():
+			if err := b.keepFairness(ctx); err != nil && ctx.Err() == nil {
+				logger.Error(err, "Could not keep the flow schemas and priority levels; trying again")
 			}
 		}
 	}

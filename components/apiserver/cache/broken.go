@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -56,7 +57,7 @@ func (b *broken) at(key string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err := b.keys[key]; err != nil {
-		return errUnreadable(key, err)
+		return errUnreadable(err)
 	}
 	return nil
 }
@@ -67,12 +68,31 @@ func (b *broken) below(prefix string) error {
 	defer b.mu.Unlock()
 	for key, err := range b.keys {
 		if strings.HasPrefix(key, prefix) {
-			return errUnreadable(key, err)
+			return errListed(key, err)
 		}
 	}
 	return nil
 }
 
-func errUnreadable(key string, err error) error {
-	return apierrors.NewInternalError(fmt.Errorf("unable to decode what is stored at %q: %w", key, err))
+// undecrypted is why a value is unreadable that lies in the store encrypted. As with upstream, only lists say at which key.
+type undecrypted struct{ error }
+
+// encrypted begins every value that is encrypted; errEncrypted is upstream's word for finding one where none is expected.
+var (
+	encrypted    = []byte("k8s:enc:")
+	errEncrypted = errors.New("identity transformer tried to read encrypted data")
+)
+
+func errUnreadable(err error) error {
+	if sealed, ok := err.(undecrypted); ok {
+		err = sealed.error
+	}
+	return apierrors.NewInternalError(err)
+}
+
+func errListed(key string, err error) error {
+	if sealed, ok := err.(undecrypted); ok {
+		err = fmt.Errorf("unable to transform key %q: %w", key, sealed.error)
+	}
+	return apierrors.NewInternalError(err)
 }

@@ -1,7 +1,9 @@
 package cache
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -40,6 +42,7 @@ type Cache struct {
 	loading  []storage.Event // what came before the first install; nil afterwards
 	loaded   bool
 	state    tree
+	bytes    int64     // of what is in state, in the store
 	last     int64     // revision of the last change
 	view     *snapshot // of state, nil when it has changed since
 	kept     []*snapshot
@@ -155,24 +158,34 @@ func (c *Cache) read(kv *storage.KeyValue) *Entry {
 }
 
 func (c *Cache) decode(kv *storage.KeyValue) (*Entry, error) {
+	if kv.Unreadable != nil {
+		return nil, undecrypted{kv.Unreadable}
+	}
 	obj, err := c.stored.Decode(kv.Value)
+	if bytes.HasPrefix(kv.Value, encrypted) && err != nil {
+		return nil, undecrypted{errEncrypted}
+	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("unable to decode what is stored at %q: %w", kv.Key, err)
 	}
 	c.fieldSets.share(obj)
 	obj.SetResourceVersion(formatRevision(kv.Revision))
-	return &Entry{Key: kv.Key, Revision: kv.Revision, Object: obj, sum: sumOf(kv.Value)}, nil
+	e := &Entry{Key: kv.Key, Revision: kv.Revision, Object: obj, size: len(kv.Value)}
+	if !kv.Stale {
+		e.sum = sumOf(kv.Value)
+	}
+	return e, nil
 }
 
 // install replaces the whole state by what a list found, then applies what came meanwhile.
 func (c *Cache) install(content []*Entry, revision int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.state = newTree(len(c.indexed))
+	c.state, c.bytes = newTree(len(c.indexed)), 0
 	c.broken.settle()
 	for _, e := range content {
 		c.state.items.Load(e)
-		c.addToIndexes(e)
+		c.enter(e)
 	}
 	c.last, c.view, c.kept = revision, nil, nil
 	c.history.reset(revision)
@@ -221,10 +234,10 @@ func (c *Cache) change(e *storage.Event) {
 		}
 	}
 	if now.prev != nil {
-		c.removeFromIndexes(now.prev)
+		c.leave(now.prev)
 	}
 	if now.entry != nil {
-		c.addToIndexes(now.entry)
+		c.enter(now.entry)
 	}
 	if c.view != nil {
 		c.view.until = e.Revision
@@ -239,7 +252,7 @@ func (c *Cache) change(e *storage.Event) {
 // from before. It is called with c.mu held.
 func (c *Cache) lose(e *storage.Event) {
 	if prev, ok := c.state.items.Delete(&Entry{Key: e.Key}); ok {
-		c.removeFromIndexes(prev)
+		c.leave(prev)
 	}
 	if c.view != nil {
 		c.view.until = e.Revision
@@ -258,13 +271,16 @@ func (c *Cache) forget(now time.Time) {
 	c.kept = slices.DeleteFunc(c.kept, func(s *snapshot) bool { return now.Sub(s.last) > keptTime })
 }
 
-func (c *Cache) addToIndexes(e *Entry) {
+// enter takes an entry that was put into the state into all that is derived from it; leave takes it out.
+func (c *Cache) enter(e *Entry) {
+	c.bytes += int64(e.size)
 	for i := range c.indexed {
 		c.state.indexes[i].Set(indexed{c.indexed[i].value(e.Object), e})
 	}
 }
 
-func (c *Cache) removeFromIndexes(e *Entry) {
+func (c *Cache) leave(e *Entry) {
+	c.bytes -= int64(e.size)
 	for i := range c.indexed {
 		c.state.indexes[i].Delete(indexed{c.indexed[i].value(e.Object), e})
 	}
@@ -280,6 +296,13 @@ func (c *Cache) close() {
 	}
 	close(c.closed)
 	c.watchers.endAll(c.errClosed())
+}
+
+// Stats tells how many objects there are, and how many bytes they take in the store.
+func (c *Cache) Stats() (objects int, bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state.items.Len(), c.bytes
 }
 
 // Peek returns an entry as the cache has it now, without waiting for anything.

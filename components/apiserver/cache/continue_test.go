@@ -11,27 +11,36 @@ import (
 func TestContinueTokens(t *testing.T) {
 	const prefix = "/registry/pods/"
 	// This token is one of upstream's.
-	token, err := decodeContinue(base64.RawURLEncoding.EncodeToString([]byte(`{"v":"meta.k8s.io/v1","rv":42,"start":"a/x\u0000"}`)), prefix)
+	theirs := base64.RawURLEncoding.EncodeToString([]byte(`{"v":"meta.k8s.io/v1","rv":42,"start":"/a/x\u0000"}`))
+	token, err := decodeContinue(theirs, prefix)
 	if err != nil || token.revision != 42 || token.from != prefix+"a/x\x00" {
 		t.Fatalf("got %+v, %v", token, err)
 	}
-	if got := encodeContinue(token.from, prefix, 42); got != base64.RawURLEncoding.EncodeToString([]byte(`{"v":"meta.k8s.io/v1","rv":42,"start":"a/x\u0000"}`)) {
+	if got := encodeContinue(token.from, prefix, 42); got != theirs {
 		t.Errorf("encoded as %s", got)
 	}
-	for _, bad := range []string{
-		"?", "e30", base64.RawURLEncoding.EncodeToString([]byte("x")),
-		encodeContinue("", "", 1), encodeContinue("a", "", 0), encodeContinue("../secrets/x", "", 1), encodeContinue("a/../../x", "", 1),
-		base64.RawURLEncoding.EncodeToString([]byte(`{"v":"v9","rv":42,"start":"a"}`)),
+	for bad, why := range map[string]string{
+		"?": "illegal base64 data at input byte 0", "": "unexpected end of JSON input",
+		tokenOf(`x`):  "invalid character 'x' looking for beginning of value",
+		tokenOf(`{}`): "server does not recognize this encoded version ",
+		tokenOf(`{"v":"v9","rv":42,"start":"a"}`):                     "server does not recognize this encoded version v9",
+		tokenOf(`{"v":"meta.k8s.io/v1","rv":1}`):                      "encoded start key empty (version meta.k8s.io/v1)",
+		tokenOf(`{"v":"meta.k8s.io/v1","start":"a"}`):                 "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+		tokenOf(`{"v":"meta.k8s.io/v1","rv":1,"start":"../secrets"}`): "../secrets",
+		tokenOf(`{"v":"meta.k8s.io/v1","rv":1,"start":"a/../../x"}`):  "a/../../x",
 	} {
-		if _, err := decodeContinue(bad, prefix); !apierrors.IsBadRequest(err) {
+		_, err := decodeContinue(bad, prefix)
+		if !apierrors.IsBadRequest(err) || err.Error() != "invalid continue token: continue key is not valid: "+why {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
 }
 
+func tokenOf(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) }
+
 func FuzzContinue(f *testing.F) {
 	for _, start := range []string{"a/x\x00", "../x", "/", "a//b", "."} {
-		f.Add(encodeContinue(start, "", 7))
+		f.Add(tokenOf(`{"v":"meta.k8s.io/v1","rv":7,"start":"` + start + `"}`))
 	}
 	f.Add("")
 	f.Fuzz(func(t *testing.T, s string) {

@@ -17,7 +17,8 @@ type Entry struct {
 	Revision int64
 	Object   kinds.Object
 
-	sum uint64 // of the stored value; 0 if the entry never lay in the store like this
+	sum  uint64 // of the stored value; 0 if the entry does not lie in the store as it would be written now
+	size int    // of the stored value, in bytes
 
 	mu        sync.Mutex
 	encodings atomic.Pointer[encoding]
@@ -28,8 +29,9 @@ type Shape int
 
 // The shapes. Tables are made by serial.WriteTable from rows whose objects are of either.
 const (
-	Whole    Shape = iota
-	Metadata       // PartialObjectMetadata
+	Whole           Shape = iota
+	Metadata              // PartialObjectMetadata
+	MetadataV1beta1       // the same in meta.k8s.io/v1beta1
 )
 
 // Format is one way to encode the objects of a kind. Formats come from Cache.Format and are compared by pointer.

@@ -4,23 +4,30 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apistorage "k8s.io/apiserver/pkg/storage"
 
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
 func formatRevision(r int64) string { return strconv.FormatInt(r, 10) }
 
-// parseRevision reads a resource version other than "".
+// parseRevision reads a resource version other than "". The error is not one of the API yet.
 func parseRevision(s string) (int64, error) {
-	r, err := strconv.ParseUint(s, 10, 63)
-	if err != nil {
-		return 0, apierrors.NewBadRequest(fmt.Sprintf("Invalid value: %q: resourceVersion must be a number that the server gave out, or empty", s))
-	}
-	return int64(r), nil
+	r, err := apistorage.APIObjectVersioner{}.ParseResourceVersion(s)
+	return int64(min(r, math.MaxInt64)), err
+}
+
+// errUnparsed answers a get or a watch at what is no resource version. Upstream takes it for a fault of its own.
+func errUnparsed(err error) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error(),
+	}}
 }
 
 func errExpired(why string) error { return apierrors.NewResourceExpired(why) }

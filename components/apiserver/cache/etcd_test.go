@@ -173,7 +173,7 @@ func (m *mirror) follow(ctx context.Context, r *rand.Rand) {
 		if err == nil {
 			fresh = m.take(short, w)
 			w.Close()
-		} else if fresh = true; !apierrors.IsResourceExpired(err) {
+		} else if fresh = true; !apierrors.IsResourceExpired(err) && short.Err() == nil {
 			m.Error(err)
 		}
 		cancel()

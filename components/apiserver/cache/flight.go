@@ -72,7 +72,7 @@ func (f *flight) land(key string, revision int64) *Entry {
 		obj = serial.ShallowCopy(obj)
 	}
 	obj.SetResourceVersion(formatRevision(revision))
-	e := &Entry{Key: key, Revision: revision, Object: obj, sum: sumOf(f.value)}
+	e := &Entry{Key: key, Revision: revision, Object: obj, sum: sumOf(f.value), size: len(f.value)}
 	if f.entry == nil {
 		f.entry = e
 	}

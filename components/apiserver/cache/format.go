@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -35,10 +36,13 @@ func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
 	for i := range kind.Versions {
 		v := &kind.Versions[i]
 		for _, media := range []serial.MediaType{serial.JSON, serial.Protobuf} {
-			for _, shape := range []Shape{Whole, Metadata} {
+			for _, shape := range []Shape{Whole, Metadata, MetadataV1beta1} {
 				gvk := v.WithKind(kind.Name)
-				if shape == Metadata {
+				switch shape {
+				case Metadata:
 					gvk = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
+				case MetadataV1beta1:
+					gvk = metav1beta1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
 				}
 				formats[formatKey{v.GroupVersion, media, shape}] =
 					&Format{Version: v, Media: media, Shape: shape, Kind: gvk, budget: budget}
@@ -50,7 +54,7 @@ func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
 
 // Encode encodes an object that is in no cache (the result of a dry run) as Entry.Encoded does. obj is a hub object.
 func (f *Format) Encode(obj kinds.Object) ([]byte, error) {
-	if f.Shape == Metadata {
+	if f.Shape != Whole {
 		return serial.Body(meta.AsPartialObjectMetadata(obj), f.Kind, f.Media)
 	}
 	if f.Version.FromHub != nil {

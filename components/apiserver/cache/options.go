@@ -62,8 +62,10 @@ type WatchOptions struct {
 	Namespace       string // "" watches all
 	ResourceVersion string
 	Predicate       Predicate
-	// Bookmarks asks for BOOKMARK events from time to time.
+	// Bookmarks asks for BOOKMARK events from time to time, and once shortly before Deadline, at which the caller will end
+	// the watch; the zero time is never.
 	Bookmarks bool
+	Deadline  time.Time
 	// SendInitialEvents is as in the API: nil is the old behaviour (what exists comes first if ResourceVersion is "" or
 	// "0"); true sends what exists and then a bookmark marked with k8s.io/initial-events-end; false sends only changes.
 	SendInitialEvents *bool

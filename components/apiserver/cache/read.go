@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quintet.dev/quintet/components/apiserver/storage"
@@ -46,7 +47,7 @@ func (c *Cache) freshen(ctx context.Context, resourceVersion string) error {
 	}
 	revision, err := parseRevision(resourceVersion)
 	if err != nil {
-		return err
+		return errUnparsed(err)
 	}
 	return c.reach(ctx, revision)
 }
@@ -69,15 +70,18 @@ func (c *Cache) reach(ctx context.Context, revision int64) error {
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list).
 func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 	m := c.matcher(o.Namespace, o.Predicate)
+	o.Limit = max(o.Limit, 0)
 	if o.Continue != "" {
 		return c.listOn(ctx, o, m)
 	}
-	if exact(o) {
+	if o.ResourceVersion != "" {
 		revision, err := parseRevision(o.ResourceVersion)
 		if err != nil {
-			return nil, err
+			return nil, apierrors.NewBadRequest("invalid resource version: " + err.Error())
 		}
-		return c.listAt(ctx, o, m, m.prefix, revision)
+		if exact(o, revision) {
+			return c.listAt(ctx, o, m, m.prefix, revision)
+		}
 	}
 	if o.ResourceVersion == "0" {
 		o.Limit = 0 // as upstream: what is at hand is given whole
@@ -94,22 +98,19 @@ func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 
 // exact reports whether a list without continue wants one revision and no other: so says the match, or a limit together
 // with a revision and no match.
-func exact(o ListOptions) bool {
-	if o.ResourceVersion == "" || o.ResourceVersion == "0" {
-		return false
-	}
-	return o.ResourceVersionMatch == metav1.ResourceVersionMatchExact ||
-		o.ResourceVersionMatch == "" && o.Limit > 0
+func exact(o ListOptions, revision int64) bool {
+	return revision > 0 && (o.ResourceVersionMatch == metav1.ResourceVersionMatchExact ||
+		o.ResourceVersionMatch == "" && o.Limit > 0)
 }
 
 // listOn goes on where a continue token says.
 func (c *Cache) listOn(ctx context.Context, o ListOptions, m matcher) (*List, error) {
-	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
-		return nil, errBadContinue("specifying resource version is not allowed when using continue")
-	}
 	t, err := decodeContinue(o.Continue, m.prefix)
 	if err != nil {
 		return nil, err
+	}
+	if o.ResourceVersion != "" && o.ResourceVersion != "0" {
+		return nil, apierrors.NewBadRequest("specifying resource version is not allowed when using continue")
 	}
 	if t.revision > 0 {
 		l, err := c.listAt(ctx, o, m, t.from, t.revision)
@@ -131,6 +132,9 @@ func (c *Cache) listOn(ctx context.Context, o ListOptions, m matcher) (*List, er
 
 // listAt lists at an exact revision, from a kept state or else from the store.
 func (c *Cache) listAt(ctx context.Context, o ListOptions, m matcher, from string, revision int64) (*List, error) {
+	if revision < c.set.past.Load() {
+		return nil, errCompacted
+	}
 	if err := c.freshen(ctx, formatRevision(revision)); err != nil {
 		return nil, err
 	}
@@ -194,7 +198,7 @@ func (c *Cache) walk(s *snapshot, namespace string, m *matcher, from string, yie
 }
 
 // errCompacted tells that a revision is known to nobody any more.
-var errCompacted = errExpired("The provided resource version is too old: its history is no longer kept")
+var errCompacted = errExpired("The resourceVersion for the provided list is too old.")
 
 // storePage is how many keys are asked of the store at once.
 const storePage = 500
@@ -214,7 +218,7 @@ func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions
 		for i := range page.Items {
 			e, err := c.decode(&page.Items[i])
 			if err != nil {
-				return nil, errUnreadable(page.Items[i].Key, err)
+				return nil, errListed(page.Items[i].Key, err)
 			}
 			if !m.matches(e) {
 				continue

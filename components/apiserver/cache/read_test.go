@@ -100,6 +100,23 @@ func TestContinueExpires(t *testing.T) {
 	}
 }
 
+// TestContinueExpiresUnchanged: a list ends with the store's history, also when nothing has changed since its first page.
+func TestContinueExpiresUnchanged(t *testing.T) {
+	f := startMemory(t)
+	for i := range 3 {
+		f.create("a", fmt.Sprintf("p%d", i), "")
+	}
+	first := f.list(ListOptions{Limit: 1})
+	f.set.Forgotten(first.Revision)
+	f.wantNames(f.list(ListOptions{Limit: 1, Continue: first.Continue}), "a/p1")
+	f.set.Forgotten(first.Revision + 1)
+	_, err := f.pods.List(f.ctx, ListOptions{Limit: 1, Continue: first.Continue})
+	if !apierrors.IsResourceExpired(err) {
+		t.Fatalf("got %v", err)
+	}
+	f.wantNames(f.list(ListOptions{Limit: 1, Continue: err.(apierrors.APIStatus).Status().ListMeta.Continue}), "a/p1")
+}
+
 // TestResourceVersions goes through the table of the API concepts page.
 func TestResourceVersions(t *testing.T) {
 	f := startMemory(t)

@@ -48,6 +48,7 @@ type Set struct {
 	prefix  string // with a slash
 	budget  *budget
 	reached horizon
+	past    atomic.Int64 // lists of revisions before it are refused
 	asker   asker
 	// patience is how long a read waits for the cache to reach a revision.
 	patience time.Duration
@@ -243,6 +244,10 @@ func (s *Set) WaitReady(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Forgotten tells that the store knows nothing of what was before a revision. Lists of that time end then, also those that
+// could go on from here: clients see the same whichever server they ask.
+func (s *Set) Forgotten(revision int64) { s.past.Store(revision) }
 
 // Revision returns the revision that all caches have reached.
 func (s *Set) Revision() int64 { return s.reached.revision.Load() }

@@ -53,7 +53,7 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	if o.ResourceVersion != "" {
 		var err error
 		if after, err = parseRevision(o.ResourceVersion); err != nil {
-			return nil, err
+			return nil, errUnparsed(err)
 		}
 	}
 	listed := o.SendInitialEvents != nil && *o.SendInitialEvents
@@ -68,7 +68,7 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 		wake: make(chan struct{}, 1), scope: o.Namespace,
 	}
 	if o.Bookmarks {
-		w.deadline, _ = ctx.Deadline()
+		w.deadline = o.Deadline
 		w.timer = c.set.config.Clock.NewTimer(w.nextBookmark())
 	}
 	initial := listed || o.SendInitialEvents == nil && after == 0

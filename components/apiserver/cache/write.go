@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
@@ -33,6 +34,9 @@ func (c *Cache) Update(ctx context.Context, key string, ttl func(kinds.Object) T
 		next, refused := mutate(current)
 		var value []byte
 		unchanged := next == current.Object
+		if unchanged && current.sum == 0 {
+			next, unchanged = serial.ShallowCopy(next), false // it is written again as it is
+		}
 		if refused == nil && !unchanged {
 			if value, err = c.encode(next); err != nil {
 				return nil, err
@@ -118,7 +122,7 @@ func (c *Cache) newest(ctx context.Context, key string, current *Entry, live boo
 	if err != nil {
 		return nil, false, err
 	}
-	if now.Revision == current.Revision {
+	if now.Revision == current.Revision && now.sum == current.sum {
 		return current, true, nil
 	}
 	return now, false, nil
@@ -140,7 +144,7 @@ func (c *Cache) live(ctx context.Context, key string) (*Entry, error) {
 func (c *Cache) current(kv *storage.KeyValue) (*Entry, error) {
 	e, err := c.decode(kv)
 	if err != nil {
-		return nil, apierrors.NewInternalError(err)
+		return nil, errUnreadable(err)
 	}
 	return e, nil
 }

@@ -3,6 +3,7 @@
 package connect
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -15,7 +16,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -39,10 +42,12 @@ type Connector struct {
 	kubelet      *http.Transport
 	// plain reaches pods and services, whose certificates nobody can judge.
 	plain *http.Transport
+	files *follow.Files // of the client certificate; nil if there is none
 }
 
 // New makes a Connector. It fails when a file can't be read, and names it.
 func New(c Config) (*Connector, error) {
+	var files *follow.Files
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.Authority == ""}
 	if c.Authority != "" {
 		pem, err := os.ReadFile(c.Authority)
@@ -55,18 +60,19 @@ func New(c Config) (*Connector, error) {
 		}
 	}
 	if c.ClientCertificate != "" || c.ClientKey != "" {
-		pair, err := tls.LoadX509KeyPair(c.ClientCertificate, c.ClientKey)
+		pair, err := newClientPair(c.ClientCertificate, c.ClientKey)
 		if err != nil {
 			return nil, fmt.Errorf("--kubelet-client-certificate, --kubelet-client-key: %w", err)
 		}
-		tlsConfig.Certificates = []tls.Certificate{pair}
+		tlsConfig.GetClientCertificate = pair.get
+		files = pair.files
 	}
 	if c.Timeout == 0 {
 		c.Timeout = 5 * time.Second
 	}
 	dialer := &net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}
 	out := &Connector{
-		objects: c.Objects,
+		objects: c.Objects, files: files,
 		kubelet: &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
 		plain: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}},
@@ -75,6 +81,14 @@ func New(c Config) (*Connector, error) {
 		out.addressTypes = append(out.addressTypes, corev1.NodeAddressType(t))
 	}
 	return out, nil
+}
+
+// Run follows the files of the client certificate until ctx ends. Connections that are open stay as they are.
+func (c *Connector) Run(ctx context.Context, clk clock.WithTicker) error {
+	if c.files == nil {
+		return nil
+	}
+	return c.files.Run(ctx, clk)
 }
 
 // Close drops idle connections.

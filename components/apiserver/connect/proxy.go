@@ -2,6 +2,8 @@ package connect
 
 import (
 	"fmt"
+	"iter"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -72,44 +74,81 @@ func firstPort(pod *corev1.Pod) string {
 	return ""
 }
 
-// serviceProxy passes a request to one of the endpoints of a service.
+// serviceProxy passes a request to any of the endpoints of a service that are pods of its namespace: others could lead
+// where the client may not go.
 func (c *Connector) serviceProxy(w http.ResponseWriter, r *http.Request, namespace, name string) error {
 	scheme, id, port, ok := utilnet.SplitSchemeNamePort(name)
 	if !ok {
 		return badRequest("invalid service request %q", name)
 	}
-	service, err := objects.As[*corev1.Service](c.objects.Live(r.Context(), corev1.Resource("services"), namespace, id))
-	if err != nil {
-		return err
-	}
-	wanted, err := servicePort(service, port)
+	port, err := c.portName(r, namespace, id, port)
 	if err != nil {
 		return err
 	}
 	//lint:ignore SA1019 a Service's proxy goes by its Endpoints, as upstream's
 	endpoints, err := objects.As[*corev1.Endpoints](c.objects.Get(r.Context(), corev1.Resource("endpoints"), namespace, id))
+	if apierrors.IsNotFound(err) {
+		return apierrors.NewNotFound(corev1.Resource("services"), id)
+	}
 	if err != nil {
 		return err
 	}
-	for _, subset := range endpoints.Subsets {
-		i := slices.IndexFunc(subset.Ports, func(p corev1.EndpointPort) bool { return p.Name == wanted })
-		if i < 0 || len(subset.Addresses) == 0 {
+	for subset := range shuffled(endpoints.Subsets) {
+		i := slices.IndexFunc(subset.Ports, func(p corev1.EndpointPort) bool { return p.Name == port })
+		if i < 0 {
 			continue
 		}
-		host := net.JoinHostPort(subset.Addresses[0].IP, strconv.Itoa(int(subset.Ports[i].Port)))
-		return c.pass(w, r, &url.URL{Scheme: orHTTP(scheme), Host: host}, c.plain)
+		for address := range shuffled(subset.Addresses) {
+			if c.isPod(r, namespace, &address) {
+				host := net.JoinHostPort(address.IP, strconv.Itoa(int(subset.Ports[i].Port)))
+				return c.pass(w, r, &url.URL{Scheme: orHTTP(scheme), Host: host}, c.plain)
+			}
+		}
 	}
-	return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", id))
+	return apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", name))
 }
 
-// servicePort is the name of the port that is meant: by name, by number, or the only one.
-func servicePort(service *corev1.Service, asked string) (string, error) {
+// shuffled goes through all items, from a random one on.
+func shuffled[T any](items []T) iter.Seq[T] {
+	return func(yield func(T) bool) {
+		if len(items) == 0 {
+			return
+		}
+		start := rand.N(len(items))
+		for i := range items {
+			if !yield(items[(start+i)%len(items)]) {
+				return
+			}
+		}
+	}
+}
+
+// isPod tells whether an address is that of the pod that it is said to be of.
+func (c *Connector) isPod(r *http.Request, namespace string, address *corev1.EndpointAddress) bool {
+	target := address.TargetRef
+	if target == nil || target.Namespace != namespace {
+		return false
+	}
+	pod, err := objects.As[*corev1.Pod](c.objects.Get(r.Context(), corev1.Resource("pods"), namespace, target.Name))
+	return err == nil && slices.ContainsFunc(pod.Status.PodIPs, func(ip corev1.PodIP) bool { return ip.IP == address.IP })
+}
+
+// portName is the name of the port that is asked for: endpoints know ports of a service by their names only.
+func (c *Connector) portName(r *http.Request, namespace, id, asked string) (string, error) {
+	number, err := strconv.ParseInt(asked, 10, 64)
+	if err != nil {
+		return asked, nil
+	}
+	service, err := objects.As[*corev1.Service](c.objects.Live(r.Context(), corev1.Resource("services"), namespace, id))
+	if err != nil {
+		return "", err
+	}
 	for _, p := range service.Spec.Ports {
-		if p.Name == asked && asked != "" || strconv.Itoa(int(p.Port)) == asked || asked == "" && len(service.Spec.Ports) == 1 {
+		if int64(p.Port) == number {
 			return p.Name, nil
 		}
 	}
-	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %q found for service %q", asked, service.Name))
+	return "", apierrors.NewServiceUnavailable(fmt.Sprintf("no service port %d found for service %q", number, id))
 }
 
 func orHTTP(scheme string) string {
@@ -141,8 +180,6 @@ func (c *Connector) pass(w http.ResponseWriter, r *http.Request, at *url.URL, tr
 		at.Path += "/"
 	}
 	at.RawQuery = r.URL.RawQuery
-	h := proxy.NewUpgradeAwareHandler(at, transport, true, false, responder{})
-	h.UseLocationHost = true
-	h.ServeHTTP(w, r)
+	proxy.NewUpgradeAwareHandler(at, transport, true, false, responder{}).ServeHTTP(w, r)
 	return nil
 }

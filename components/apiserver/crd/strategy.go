@@ -19,6 +19,7 @@ import (
 // strategy is how objects behave when they are written as a whole.
 func (r *resource) strategy() kinds.Strategy {
 	return kinds.Strategy{
+		AnyFinalizer:  true,
 		PrepareCreate: r.prepareCreate, PrepareUpdate: r.prepareUpdate,
 		Validate: r.validate, ValidateUpdate: r.validateUpdate, ValidateName: validation.NameIsDNSSubdomain,
 		Warnings: warnings, Allocate: r.admitNew,
@@ -29,6 +30,7 @@ func (r *resource) strategy() kinds.Strategy {
 // statusStrategy is how they behave when their status is written.
 func (r *resource) statusStrategy() kinds.Strategy {
 	return kinds.Strategy{
+		AnyFinalizer:  true,
 		PrepareUpdate: prepareStatus, ValidateUpdate: r.validateStatus, ResetFields: r.resetAllButStatus(),
 	}
 }

@@ -17,22 +17,34 @@ import (
 // aggregated tells everything about the core group, or about all others, in one document.
 func (c *content) aggregated(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
 	list := &apidiscoveryv2.APIGroupDiscoveryList{Items: []apidiscoveryv2.APIGroupDiscovery{}}
-	for _, g := range c.groups {
+	for _, g := range c.byPriority {
 		if (g.name == "") != core {
 			continue
 		}
 		item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
 		for _, v := range g.versions {
-			gv := schema.GroupVersion{Group: g.name, Version: v.name}
-			version := apidiscoveryv2.APIVersionDiscovery{Version: v.name, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
-			for _, kind := range v.kinds {
-				version.Resources = append(version.Resources, resourceOf(kind, gv))
+			if described := v.describe(g.name); described != nil {
+				item.Versions = append(item.Versions, *described)
 			}
-			item.Versions = append(item.Versions, version)
 		}
-		list.Items = append(list.Items, item)
+		if len(item.Versions) > 0 {
+			list.Items = append(list.Items, item)
+		}
 	}
 	return list
+}
+
+// describe tells what is in a version, nil if nobody knows.
+func (v *groupVersion) describe(group string) *apidiscoveryv2.APIVersionDiscovery {
+	if v.elsewhere != nil || len(v.kinds) == 0 {
+		return v.elsewhere
+	}
+	gv := schema.GroupVersion{Group: group, Version: v.name}
+	out := &apidiscoveryv2.APIVersionDiscovery{Version: v.name, Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent}
+	for _, kind := range v.kinds {
+		out.Resources = append(out.Resources, resourceOf(kind, gv))
+	}
+	return out
 }
 
 func resourceOf(kind *kinds.Kind, gv schema.GroupVersion) apidiscoveryv2.APIResourceDiscovery {

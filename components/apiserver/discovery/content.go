@@ -5,80 +5,134 @@ import (
 	"slices"
 	"strings"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
+// Input is what content is made of. It must not be changed once it is given away.
+type Input struct {
+	// Kinds are what this server serves itself.
+	Kinds []*kinds.Kind
+	// Services are in no order: they are what brings groups and versions into theirs. Group versions without one come last.
+	Services []*apiregistrationv1.APIService
+	// Elsewhere describes the group versions that others serve.
+	Elsewhere map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery
+}
+
 // group is an API group with its versions, preferred first.
 type group struct {
 	name     string
+	priority int32
 	versions []*groupVersion
 }
 
+// groupVersion has kinds if it is served here, a description if it is served elsewhere, and neither if all that is known
+// of it is an APIService.
 type groupVersion struct {
-	name  string
-	kinds []*kinds.Kind // by resource
+	name      string
+	priority  int32
+	kinds     []*kinds.Kind // by resource
+	elsewhere *apidiscoveryv2.APIVersionDiscovery
 }
 
-// groupOrder is the order in which clients look for a short name: upstream's groups by falling priority. Others follow by
-// name.
-var groupOrder = []string{
-	"", "apiregistration.k8s.io", "apps", "events.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "autoscaling",
-	"batch", "certificates.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io", "storage.k8s.io",
-	"admissionregistration.k8s.io", "apiextensions.k8s.io", "scheduling.k8s.io", "coordination.k8s.io", "node.k8s.io",
-	"discovery.k8s.io", "resource.k8s.io", "flowcontrol.apiserver.k8s.io",
-}
-
-func newContent(table []*kinds.Kind, address string) *content {
-	c := &content{address: address}
-	for _, kind := range table {
+func newContent(in Input, address string) *content {
+	c := &content{address: address, byName: map[string]*group{}}
+	for _, kind := range in.Kinds {
 		for _, v := range kind.Versions {
-			if v.Unserved {
+			if v.Unserved || in.Elsewhere[v.GroupVersion] != nil {
 				continue
 			}
 			gv := c.group(v.Group).version(v.Version)
 			gv.kinds = append(gv.kinds, kind)
 		}
 	}
-	slices.SortFunc(c.groups, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(priority(a.name), priority(b.name)), strings.Compare(a.name, b.name))
-	})
-	for _, g := range c.groups {
-		slices.SortFunc(g.versions, func(a, b *groupVersion) int { return version.CompareKubeAwareVersionStrings(b.name, a.name) })
+	for gv, described := range in.Elsewhere {
+		c.group(gv.Group).version(gv.Version).elsewhere = described
+	}
+	for _, s := range in.Services {
+		g := c.group(s.Spec.Group)
+		g.priority = max(g.priority, s.Spec.GroupPriorityMinimum)
+		g.version(s.Spec.Version).priority = s.Spec.VersionPriority
+	}
+	for _, g := range c.byName {
+		slices.SortFunc(g.versions, func(a, b *groupVersion) int {
+			return cmp.Or(cmp.Compare(b.priority, a.priority), version.CompareKubeAwareVersionStrings(b.name, a.name))
+		})
 		for _, v := range g.versions {
 			slices.SortFunc(v.kinds, func(a, b *kinds.Kind) int { return strings.Compare(a.Resource, b.Resource) })
 		}
 	}
+	c.arrange(in.Services)
 	return c
 }
 
-func priority(group string) int {
-	if i := slices.Index(groupOrder, group); i >= 0 {
-		return i
+// own is the group of the APIServices themselves. It has none, and comes first.
+const own = apiregistrationv1.GroupName
+
+// arrange puts the groups into the two orders in which upstream tells them: both by priority, and of groups with the same
+// one, the plain form by the name of the first APIService, the aggregated form by their own.
+func (c *content) arrange(services []*apiregistrationv1.APIService) {
+	for _, g := range c.byName {
+		c.byPriority = append(c.byPriority, g)
 	}
-	return len(groupOrder)
+	slices.SortFunc(c.byPriority, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.priority, a.priority), strings.Compare(a.name, b.name))
+	})
+	seen := map[*group]bool{}
+	add := func(g *group) {
+		if g != nil && !seen[g] {
+			seen[g] = true
+			c.byService = append(c.byService, g)
+		}
+	}
+	add(c.byName[own])
+	for _, of := range helper.SortedByGroupAndVersion(slices.Clone(services)) {
+		add(c.byName[of[0].Spec.Group])
+	}
+	for _, g := range c.byPriority {
+		add(g)
+	}
+}
+
+func rank(g *group) int {
+	if g.name == own {
+		return 0
+	}
+	return 1
 }
 
 func (c *content) group(name string) *group {
-	for _, g := range c.groups {
-		if g.name == name {
-			return g
-		}
+	g := c.byName[name]
+	if g == nil {
+		g = &group{name: name}
+		c.byName[name] = g
 	}
-	g := &group{name: name}
-	c.groups = append(c.groups, g)
 	return g
 }
 
-func (g *group) version(name string) *groupVersion {
+func (g *group) find(version string) *groupVersion {
+	if g == nil {
+		return nil
+	}
 	for _, v := range g.versions {
-		if v.name == name {
+		if v.name == version {
 			return v
 		}
 	}
-	v := &groupVersion{name: name}
-	g.versions = append(g.versions, v)
+	return nil
+}
+
+func (g *group) version(name string) *groupVersion {
+	v := g.find(name)
+	if v == nil {
+		v = &groupVersion{name: name}
+		g.versions = append(g.versions, v)
+	}
 	return v
 }
 
@@ -88,24 +142,33 @@ func (c *content) has(path string) bool {
 		return true
 	}
 	g, v := c.find(path)
-	return v != nil || g != nil && g.name != "" && path == "/apis/"+g.name
+	return v != nil || g != nil
 }
 
-// find returns the group, and the version, that a path names.
+// find returns the group that a path names, or the version, if it is served here.
 func (c *content) find(path string) (*group, *groupVersion) {
-	for _, g := range c.groups {
-		if g.name != "" && path == "/apis/"+g.name {
-			return g, nil
+	if rest, ok := strings.CutPrefix(path, "/apis/"); ok {
+		name, version, versioned := strings.Cut(rest, "/")
+		if !versioned {
+			return c.named(name), nil
 		}
-		rest, ok := strings.CutPrefix(path, root(g.name))
-		if !ok {
-			continue
-		}
-		for _, v := range g.versions {
-			if v.name == rest {
-				return g, v
-			}
-		}
+		return c.served(name, version)
+	}
+	return c.served("", strings.TrimPrefix(path, "/api/"))
+}
+
+// named finds a group by the name that is in a path; the core group has none.
+func (c *content) named(name string) *group {
+	if name == "" {
+		return nil
+	}
+	return c.byName[name]
+}
+
+func (c *content) served(name, version string) (*group, *groupVersion) {
+	g := c.byName[name]
+	if v := g.find(version); v != nil && len(v.kinds) > 0 {
+		return g, v
 	}
 	return nil, nil
 }

@@ -1,9 +1,10 @@
-// Package discovery tells clients what is served, from the table of kinds: /api, /apis and what is right below them, in the
-// plain form (https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api) and in the aggregated one.
+// Package discovery tells clients what is served, from the table of kinds and what is known of other servers: /api, /apis
+// and what is right below them, in the plain form (https://kubernetes.io/docs/concepts/overview/kubernetes-api/#discovery-api) and in the aggregated one.
 package discovery
 
 import (
 	"bytes"
+	"encoding/json"
 	"mime"
 	"net/http"
 	"strings"
@@ -16,17 +17,21 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
+	"quintet.dev/quintet/components/apiserver/auditing/record"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// Server answers discovery. Its content is replaced as a whole, by Set.
+// Server answers discovery. Its content is replaced as a whole.
 type Server struct {
 	address string
 	content atomic.Pointer[content]
+	mu      sync.Mutex // guards input
+	input   Input
 }
 
 // New makes a server that serves nothing yet. address is the host and port that clients are told in /api.
@@ -36,14 +41,28 @@ func New(address string) *Server {
 	return s
 }
 
-// Set replaces what is told. Requests that are under way end with what they began with.
-func (s *Server) Set(table []*kinds.Kind) { s.content.Store(newContent(table, s.address)) }
+// Set replaces the kinds that are told of. Requests that are under way end with what they began with.
+func (s *Server) Set(table []*kinds.Kind) {
+	s.change(func(in *Input) { in.Kinds = table })
+}
+
+// Arrange replaces the APIServices, and what is told of group versions that others serve.
+func (s *Server) Arrange(services []*apiregistrationv1.APIService, elsewhere map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery) {
+	s.change(func(in *Input) { in.Services, in.Elsewhere = services, elsewhere })
+}
+
+func (s *Server) change(change func(*Input)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.input)
+	s.content.Store(newContent(s.input, s.address))
+}
 
 // Paths lists what is answered, for the list of paths at "/".
 func (s *Server) Paths() []string {
 	c := s.content.Load()
 	paths := []string{"/api", "/apis"}
-	for _, g := range c.groups {
+	for _, g := range c.byService {
 		if g.name != "" {
 			paths = append(paths, "/apis/"+g.name)
 		}
@@ -64,9 +83,10 @@ func root(group string) string {
 
 // content is one state of what is told. Documents are made when they are first asked for.
 type content struct {
-	address string
-	groups  []*group
-	made    sync.Map // documentKey -> *document
+	address               string
+	byName                map[string]*group
+	byService, byPriority []*group // the orders of the plain and of the aggregated form
+	made                  sync.Map // documentKey -> *document
 }
 
 type documentKey struct {
@@ -86,14 +106,13 @@ type document struct {
 // ServeHTTP answers GET of /api, /apis, and the paths of groups and versions below them.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		answer.Error(w, r, apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(r.Method)))
+		answer.Error(w, r, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, "", schema.GroupResource{}, "", "", 0, false))
 		return
 	}
 	c := s.content.Load()
 	key := documentKey{path: strings.TrimSuffix(r.URL.Path, "/")}
 	if key.path == "/api" || key.path == "/apis" {
 		key.media, key.aggregated = wantsAggregated(r)
-		w.Header().Set("Vary", "Accept")
 	}
 	if !key.aggregated {
 		choice, err := negotiate.Offer{Media: negotiate.All}.Accept(r)
@@ -104,7 +123,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		key.media = choice.Media
 	}
 	if !c.has(key.path) {
-		answer.Error(w, r, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true))
+		http.NotFound(w, r)
 		return
 	}
 	d := c.document(key)
@@ -113,6 +132,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if d.etag != "" {
+		w.Header().Set("Vary", "Accept")
 		w.Header().Set("ETag", d.etag)
 		w.Header().Set("Cache-Control", "public")
 		if r.Header.Get("If-None-Match") == d.etag {
@@ -120,8 +140,25 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+	key.media = serial.JSON
+	record.Response(r.Context(), &metav1.APIVersions{}, func(runtime.Object) ([]byte, error) {
+		seen := c.document(key)
+		return seen.body, seen.err
+	})
 	w.Header().Set("Content-Type", d.contentType)
-	_, _ = w.Write(d.body)
+	_, _ = w.Write(d.shown(r, key.media))
+}
+
+// shown is the body, as people like to read it if one asks.
+func (d *document) shown(r *http.Request, media serial.MediaType) []byte {
+	if media != serial.JSON || !negotiate.Pretty(r) {
+		return d.body
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, bytes.TrimSpace(d.body), "", "  "); err != nil {
+		return d.body
+	}
+	return out.Bytes()
 }
 
 // wantsAggregated reports whether the client prefers the aggregated form, and in which format.
@@ -165,6 +202,9 @@ func (c *content) make(key documentKey, d *document) {
 	} else {
 		obj = c.plain(key.path)
 		kind = schema.GroupVersionKind{Version: "v1", Kind: plainKind(obj)}
+		if strings.HasPrefix(key.path+"/", "/api/") {
+			kind.Version = "" // the first of the API's documents have none
+		}
 	}
 	var body []byte
 	if body, d.err = serial.Body(obj, kind, key.media); d.err != nil {

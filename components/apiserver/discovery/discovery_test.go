@@ -7,13 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientdiscovery "k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
@@ -134,5 +137,81 @@ func TestStorageVersionHash(t *testing.T) {
 	// The value that Kubernetes documents for v1 Pods in its published discovery document.
 	if got := storageVersionHash(corev1.SchemeGroupVersion.WithKind("Pod")); got != "xPOwRZ+Yhw8=" {
 		t.Errorf("got %s", got)
+	}
+}
+
+func service(group, version string, groupPriority, versionPriority int32) *apiregistrationv1.APIService {
+	s := &apiregistrationv1.APIService{Spec: apiregistrationv1.APIServiceSpec{
+		Group: group, Version: version, GroupPriorityMinimum: groupPriority, VersionPriority: versionPriority,
+	}}
+	s.Name = version + "." + group
+	return s
+}
+
+// TestArrange tells of groups in the order of their APIServices, and of what others serve.
+func TestArrange(t *testing.T) {
+	s := New("192.0.2.1:6443")
+	s.Set(table())
+	s.Arrange([]*apiregistrationv1.APIService{
+		service("", "v1", 18000, 1),
+		service("zoo.io", "v1", 1000, 100),
+		service("empty.io", "v1", 1000, 100),
+		service("autoscaling", "v1", 17500, 30), service("autoscaling", "v2", 17500, 15),
+		service("wardle.io", "v1beta1", 900, 1), service("wardle.io", "v1", 1000, 2), service("wardle.io", "v2", 1, 2),
+	}, map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery{
+		{Group: "zoo.io", Version: "v1"}: {Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: []apidiscoveryv2.APIResourceDiscovery{
+			{Resource: "gadgets", ResponseKind: &metav1.GroupVersionKind{Kind: "Gadget"}},
+		}},
+		{Group: "wardle.io", Version: "v1"}:      {Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent},
+		{Group: "wardle.io", Version: "v1beta1"}: {Version: "v1beta1", Freshness: apidiscoveryv2.DiscoveryFreshnessStale},
+	})
+	plain, ok := s.content.Load().plain("/apis").(*metav1.APIGroupList)
+	if !ok {
+		t.Fatal("no list of groups")
+	}
+	var got []string
+	for _, g := range plain.Groups {
+		for _, v := range g.Versions {
+			got = append(got, v.GroupVersion)
+		}
+	}
+	want := []string{
+		"autoscaling/v1", "autoscaling/v2", // as their priorities say
+		"empty.io/v1", "wardle.io/v2", "wardle.io/v1", "wardle.io/v1beta1", "zoo.io/v1", // by the names of the first services
+		"apps/v1", // has no service
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("plain: %v, want %v", got, want)
+	}
+	got = nil
+	for _, g := range s.content.Load().aggregated(false).Items {
+		for _, v := range g.Versions {
+			got = append(got, g.Name+"/"+v.Version+" "+string(v.Freshness))
+		}
+	}
+	want = []string{
+		"autoscaling/v1 Current", "autoscaling/v2 Current", "wardle.io/v1 Current", "wardle.io/v1beta1 Stale", "zoo.io/v1 Current", "apps/v1 Current",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("aggregated: %v, want %v", got, want)
+	}
+}
+
+// TestNotFound: a path of another server's version is not answered here, that of its group is.
+func TestNotFound(t *testing.T) {
+	s := New("192.0.2.1:6443")
+	s.Set(table())
+	s.Arrange([]*apiregistrationv1.APIService{service("zoo.io", "v1", 1000, 100)}, nil)
+	for path, want := range map[string]int{
+		"/apis/zoo.io": 200, "/apis/zoo.io/v1": 404, "/apis/zoo.io/v2": 404, "/apis/none.io": 404, "/api/v2": 404, "/apis/": 200, "/apis/apps/v1": 200,
+	} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d", path, w.Code, want)
+		}
+		if w.Code == http.StatusNotFound && w.Body.String() != "404 page not found\n" {
+			t.Errorf("%s: %q", path, w.Body)
+		}
 	}
 }

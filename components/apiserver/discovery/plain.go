@@ -23,7 +23,7 @@ func (c *content) plain(path string) runtime.Object {
 				{ClientCIDR: "0.0.0.0/0", ServerAddress: c.address},
 			},
 		}
-		if g := c.core(); g != nil {
+		if g := c.byName[""]; g != nil {
 			for _, v := range g.versions {
 				versions.Versions = append(versions.Versions, v.name)
 			}
@@ -31,7 +31,7 @@ func (c *content) plain(path string) runtime.Object {
 		return versions
 	case "/apis":
 		list := &metav1.APIGroupList{Groups: []metav1.APIGroup{}}
-		for _, g := range c.groups {
+		for _, g := range c.byService {
 			if g.name != "" {
 				list.Groups = append(list.Groups, apiGroup(g))
 			}
@@ -50,16 +50,6 @@ func (c *content) plain(path string) runtime.Object {
 	}
 	slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
 	return list
-}
-
-// core is the group without a name, nil if nothing of it is served.
-func (c *content) core() *group {
-	for _, g := range c.groups {
-		if g.name == "" {
-			return g
-		}
-	}
-	return nil
 }
 
 func apiGroup(g *group) metav1.APIGroup {

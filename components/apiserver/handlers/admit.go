@@ -3,8 +3,10 @@ package handlers
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -21,6 +23,8 @@ type attributes struct {
 	dryRun    bool
 }
 
+var namespaces = schema.GroupResource{Resource: "namespaces"}
+
 func (c *call) user() user.Info {
 	u, _ := request.UserFrom(c.ctx)
 	return u
@@ -31,11 +35,17 @@ func (c *call) record(a attributes, obj, old runtime.Object) admission.Attribute
 	if c.sub != nil {
 		sub = c.sub.Name
 	}
-	name := c.name
+	name, namespace := c.name, c.namespace
 	if o, ok := obj.(kinds.Object); ok && name == "" && o != nil {
 		name = o.GetName()
 	}
-	return admission.NewAttributesRecord(obj, old, c.gvk, c.namespace, name, c.gvr, sub, a.operation, a.options, a.dryRun, c.user())
+	switch {
+	case c.info.Verb == "deletecollection":
+		name = "" // as upstream: that is what the request names
+	case c.resource == namespaces:
+		namespace = name // a namespace is in itself
+	}
+	return admission.NewAttributesRecord(obj, old, c.gvk, namespace, name, c.gvr, sub, a.operation, a.options, a.dryRun, c.user())
 }
 
 // mutate lets admission change obj, which the caller owns.
@@ -50,8 +60,15 @@ func (c *call) mutate(a attributes, obj, old runtime.Object) error {
 		return chain.Admit(ctx, c.record(a, obj, old), c.api.objects)
 	}
 	before := accessor.GetManagedFields()
-	if err := chain.Admit(ctx, c.record(a, obj, old), c.api.objects); err != nil {
+	seen := c.record(a, obj, old)
+	if err := chain.Admit(ctx, seen, c.api.objects); err != nil {
 		return err
+	}
+	if hub := c.kind.HubVersion(); hub.Coerce != nil && !c.isScale() && seen.GetReinvocationContext().ShouldReinvoke() {
+		// A webhook or a policy changed it, and may have brought in what the schema doesn't know.
+		if _, err := hub.Coerce(accessor, true); err != nil {
+			return apierrors.NewInternalError(err)
+		}
 	}
 	after := accessor.GetManagedFields()
 	if sameEntries(before, after) {
@@ -59,7 +76,7 @@ func (c *call) mutate(a attributes, obj, old runtime.Object) error {
 	}
 	if err := managedfields.ValidateManagedFields(after); err != nil {
 		accessor.SetManagedFields(before)
-		warning.AddWarning(ctx, "", "admission left metadata.managedFields unreadable, they were restored: "+err.Error())
+		warning.AddWarning(ctx, "", ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating admission controller; please fix your requests: "+err.Error())
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ package handlers
 import (
 	"context"
 	"net/http"
-	"slices"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +19,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
+	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
@@ -58,24 +58,31 @@ type API struct {
 	config  Config
 	doors   map[doorKey]*door
 	served  map[schema.GroupVersion]bool
+	groups  map[string]bool // of the kinds of the program
 	tracker *tracker
-	objects admission.ObjectInterfaces
+	objects *interfaces
 	// custom are the doors that come and go; see Install.
 	custom atomic.Pointer[customDoors]
 }
 
 // New makes the API of the resources given.
 func New(config Config) *API {
+	config.Admission = admission.WithAudit(config.Admission)
 	a := &API{
 		config:  config,
 		doors:   map[doorKey]*door{},
 		served:  map[schema.GroupVersion]bool{},
+		groups:  map[string]bool{"": true},
 		tracker: newTracker(config.Scheme),
-		objects: admission.NewObjectInterfacesFromScheme(config.Scheme),
 	}
+	a.objects = newInterfaces(a)
 	for _, r := range config.Resources {
 		for i := range r.Kind.Versions {
+			if r.Kind.Versions[i].Unserved {
+				continue
+			}
 			a.served[r.Kind.Versions[i].GroupVersion] = true
+			a.groups[r.Kind.Versions[i].Group] = true
 			a.open(a.doors, r, &r.Kind.Versions[i])
 		}
 	}
@@ -104,14 +111,16 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	doors := a.doors
 	if !a.served[gv] {
 		custom := a.custom.Load()
-		if custom == nil || !custom.served[gv] {
+		switch {
+		case custom != nil && custom.served[gv]:
+			doors = custom.doors
+		case !a.groups[gv.Group]:
 			http.NotFound(w, r)
 			return
 		}
-		doors = custom.doors
 	}
 	d := doors[doorKey{gv, info.Resource, info.Subresource}]
-	if d == nil || d.version.Unserved || !d.fits(info) {
+	if d == nil || d.version.Unserved {
 		answer.Error(w, r, generic(http.StatusNotFound))
 		return
 	}
@@ -125,15 +134,22 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve finds what serves the request.
-func (c *call) serve() error {
+func (c *call) serve() (err error) {
+	if c.verb, err = c.route(c.r, c.info); err != nil {
+		return err
+	}
+	if err := c.formats(); err != nil {
+		return err
+	}
 	if text := c.version.DeprecationWarning; text != "" {
 		warning.AddWarning(c.ctx, "", text)
+		c.auditDeprecation()
 	}
 	if c.connect != nil {
 		return c.connected()
 	}
-	if !slices.Contains(c.verbs, c.info.Verb) {
-		return generic(http.StatusMethodNotAllowed)
+	if err := c.accept(); err != nil {
+		return err
 	}
 	switch {
 	case c.post != nil:
@@ -141,12 +157,7 @@ func (c *call) serve() error {
 	case c.sub != nil && c.sub.Strategy == nil && c.sub.Scale == nil:
 		return apierrors.NewServiceUnavailable("the server has nothing that serves " + c.resource.Resource + "/" + c.sub.Name)
 	}
-	return verbs[c.info.Verb](c)
-}
-
-// generic is an error that has nothing to tell but its code.
-func generic(code int) error {
-	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false)
+	return verbs[c.verb](c)
 }
 
 // call is one request on its way.
@@ -157,6 +168,8 @@ type call struct {
 	r               *http.Request
 	ctx             context.Context
 	info            *request.RequestInfo
+	verb            string
+	choice          negotiate.Choice // the form of the response; not for connections
 	namespace, name string
 }
 

@@ -1,12 +1,13 @@
 package handlers
 
 import (
+	"encoding/json"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
 	"quintet.dev/quintet/components/apiserver/cache"
@@ -20,15 +21,14 @@ func (p *patcher) applyObject() error {
 	if err != nil {
 		return err
 	}
-	uid := wanted.GetUID()
 	ch := change{
 		next:    func(current *cache.Entry) (kinds.Object, error) { return p.apply(current.Object, wanted) },
-		options: p.options, dryRun: p.options.DryRun, uid: uid,
+		options: updateOf(p.options), dryRun: p.options.DryRun,
 	}
 	if p.sub == nil {
 		ch.create = createOf(p.options.DryRun, p.options.FieldManager, p.options.FieldValidation)
 		ch.first = func() (kinds.Object, error) {
-			if uid != "" {
+			if uid := wanted.GetUID(); uid != "" {
 				return nil, apierrors.NewConflict(p.resource, p.name, fmt.Errorf(
 					"uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 			}
@@ -47,18 +47,31 @@ func (p *patcher) kindHub() kinds.Object { return p.call.kind.HubVersion().New()
 // readApply reads the patch, which is YAML and a whole object of the request's kind.
 func (p *patcher) readApply() (*unstructured.Unstructured, error) {
 	wanted := &unstructured.Unstructured{Object: map[string]any{}}
-	if err := yaml.Unmarshal(p.body, &wanted.Object); err != nil {
+	exact := func(d *json.Decoder) *json.Decoder { d.UseNumber(); return d }
+	err := yaml.Unmarshal(p.body, &wanted.Object, exact)
+	if err == nil {
+		err = utiljson.ConvertMapNumbers(wanted.Object, 0) // integers stay such: custom resources keep what is decoded here
+	}
+	if err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
 	}
-	if p.options.FieldValidation != metav1.FieldValidationIgnore {
-		if err := yaml.UnmarshalStrict(p.body, &map[string]any{}); err != nil {
-			if p.options.FieldValidation == metav1.FieldValidationStrict {
-				return nil, apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
-			}
-			p.warnStrict(runtime.NewStrictDecodingError([]error{err}))
-		}
-	}
 	return wanted, nil
+}
+
+// strictApply treats duplicate keys in the patch as the client asked for.
+func (p *patcher) strictApply() error {
+	if p.options.FieldValidation == metav1.FieldValidationIgnore {
+		return nil
+	}
+	err := yaml.UnmarshalStrict(p.body, &map[string]any{})
+	switch {
+	case err == nil:
+	case p.options.FieldValidation == metav1.FieldValidationStrict:
+		return apierrors.NewBadRequest(fmt.Sprintf("error strict decoding YAML: %v", err))
+	default:
+		p.warn(strictComplaints(err.Error()))
+	}
+	return nil
 }
 
 // apply merges the patch into live, a hub object that isn't changed.
@@ -76,5 +89,5 @@ func (p *patcher) apply(live kinds.Object, wanted *unstructured.Unstructured) (k
 	if !ok {
 		return nil, fmt.Errorf("applying made a %T", out)
 	}
-	return obj, nil
+	return obj, p.strictApply()
 }

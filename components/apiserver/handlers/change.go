@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	apistorage "k8s.io/apiserver/pkg/storage"
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
@@ -42,11 +43,11 @@ func (c *call) run(ch change) (e *cache.Entry, created bool, err error) {
 		if !apierrors.IsNotFound(err) {
 			return e, false, err
 		}
-		if ch.uid != "" && ch.first == nil {
-			return nil, false, c.gone(ch.uid)
-		}
-		if ch.first == nil {
+		switch {
+		case ch.first == nil:
 			return nil, false, apierrors.NewNotFound(c.resource, c.name)
+		case ch.uid != "":
+			return nil, false, c.otherUID(ch.uid, "")
 		}
 		e, err = c.insertFirst(ch)
 		if !apierrors.IsAlreadyExists(err) {
@@ -64,17 +65,17 @@ func (c *call) insertFirst(ch change) (*cache.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.inNamespace(obj); err != nil {
+	if err := c.sameName(obj); err != nil {
 		return nil, err
 	}
+	obj.SetResourceVersion("")
 	return c.insert(obj, ch.create, ch.dryRun)
 }
 
-// gone is the conflict of a change that names the identity of an object that isn't there any more.
-func (c *call) gone(uid types.UID) error {
-	return apierrors.NewConflict(c.resource, c.name, fmt.Errorf(
-		"StorageError: invalid object, Code: 4, Key: %s, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: %s, UID in object meta: ",
-		c.key(), uid))
+// otherUID is the conflict of a change that names another identity than the object has; "" if there is none.
+func (c *call) otherUID(given, has types.UID) error {
+	return apierrors.NewConflict(c.resource, c.name, apistorage.NewInvalidObjError(c.key(), fmt.Sprintf(
+		"Precondition failed: UID in precondition: %s, UID in object meta: %s", given, has)))
 }
 
 // mayCreate asks whether the user may create, as a change of something that doesn't exist does.
@@ -146,18 +147,19 @@ func (c *call) replace(ch change) (*cache.Entry, error) {
 func (c *call) changed(ch change, a attributes, current *cache.Entry) (kinds.Object, error) {
 	old := current.Object
 	if ch.uid != "" && ch.uid != old.GetUID() {
-		//lint:ignore ST1005 upstream's words, which clients read
-		return nil, apierrors.NewConflict(c.resource, c.name, fmt.Errorf(
-			"Precondition failed: UID in precondition: %s, UID in object meta: %s", ch.uid, old.GetUID()))
+		return nil, c.otherUID(ch.uid, old.GetUID())
 	}
 	obj, err := ch.next(current)
 	if err != nil {
 		return nil, err
 	}
-	dropDuplicateOwners(c, obj)
+	if err := c.sameName(obj); err != nil {
+		return nil, err
+	}
 	if err := c.mutateChange(a, obj, old); err != nil {
 		return nil, err
 	}
+	c.dropDuplicateOwners(obj, duplicateOwnersAdmitted)
 	keepTimes(obj, old)
 	if err := c.settleVersion(obj, old); err != nil {
 		return nil, err

@@ -1,9 +1,7 @@
 package handlers
 
 import (
-	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -20,8 +18,8 @@ import (
 // connected serves a subresource that takes over the connection. RBAC has seen the HTTP method as a verb of that
 // subresource; admission sees CONNECT, with the parameters as an object.
 func (c *call) connected() error {
-	if c.namespace == "" && c.kind.Namespaced || c.sub.Name != "proxy" && !slices.Contains(c.verbs, c.info.Verb) {
-		return generic(http.StatusMethodNotAllowed)
+	if len(c.r.URL.Query()["dryRun"]) > 0 && c.sub.Name != "log" {
+		return apierrors.NewBadRequest("dryRun is not supported")
 	}
 	if err := c.mayUpgrade(); err != nil {
 		return err
@@ -37,7 +35,7 @@ func (c *call) connected() error {
 // mayUpgrade asks for create where a GET becomes a WebSocket into a pod: who may only read must not get a shell
 // (KEP-5539 made the verb the same as for SPDY, which is a POST).
 func (c *call) mayUpgrade() error {
-	if c.info.Verb != "get" || !wsstream.IsWebSocketRequest(c.r) || c.kind.Resource != "pods" {
+	if c.verb != "get" || !wsstream.IsWebSocketRequest(c.r) || c.kind.Resource != "pods" {
 		return nil
 	}
 	switch c.sub.Name {
@@ -118,12 +116,12 @@ func (c *call) proxyPath() string {
 	return "/" + strings.Join(c.info.Parts[3:], "/")
 }
 
-// isSet reads a boolean parameter, which may stand alone.
+// isSet reads a boolean parameter: whatever doesn't say no says yes.
 func isSet(q url.Values, name string) bool {
 	values := q[name]
 	if len(values) == 0 {
 		return false
 	}
-	v, err := strconv.ParseBool(values[0])
-	return values[0] == "" || err == nil && v
+	text := strings.ToLower(values[0])
+	return text != "false" && text != "0"
 }

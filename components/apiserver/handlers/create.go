@@ -3,6 +3,9 @@ package handlers
 import (
 	"fmt"
 	"net/http"
+	"reflect"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,9 +17,6 @@ import (
 
 // create stores a new object, or, for virtual kinds, answers it.
 func (c *call) create() error {
-	if err := c.allowed(); err != nil {
-		return err
-	}
 	o, err := c.createOptions()
 	if err != nil {
 		return err
@@ -25,13 +25,15 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
+	c.auditRequest(obj)
 	if err := c.inNamespace(obj); err != nil {
 		return err
 	}
 	if c.kind.Answer != nil {
 		return c.answered(obj, o)
 	}
-	dropDuplicateOwners(c, obj)
+	wipe(obj)
+	c.dropDuplicateOwners(obj, duplicateOwners)
 	obj = c.track(nil, obj, o.FieldManager)
 	e, err := c.insert(obj, o, o.DryRun)
 	if err != nil {
@@ -49,6 +51,7 @@ func (c *call) insert(obj kinds.Object, options *metav1.CreateOptions, dryRun []
 	if err := c.mutate(a, obj, nil); err != nil {
 		return nil, err
 	}
+	c.dropDuplicateOwners(obj, duplicateOwnersAdmitted)
 	generated := obj.GetGenerateName() != "" && obj.GetName() == ""
 	for attempt := 1; ; attempt++ {
 		next := obj
@@ -85,8 +88,14 @@ func (c *call) insertOnce(obj kinds.Object, a attributes) (*cache.Entry, error) 
 		} else if !apierrors.IsNotFound(err) {
 			return nil, err
 		}
+		obj.SetResourceVersion("")
 		return unstored(obj), nil
 	}
+	if err := unversioned(obj); err != nil {
+		done(false)
+		return nil, err
+	}
+	obj.SetResourceVersion("")
 	name := obj.GetName()
 	e, err := c.cache.Create(c.ctx, key, obj, c.ttl(obj))
 	done(err == nil)
@@ -127,25 +136,31 @@ func (c *call) allocate(obj, old kinds.Object, dryRun bool) (done func(stored bo
 	return done, err
 }
 
+// What is told of duplicate owner references: in what the client sent, and in what admission made of it.
+const (
+	duplicateOwners         = ".metadata.ownerReferences contains duplicate entries; " + duplicatesGo
+	duplicateOwnersAdmitted = ".metadata.ownerReferences contains duplicate entries after mutating admission happens; " + duplicatesGo
+	duplicatesGo            = "API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; " +
+		"please fix your requests; duplicate UID(s) observed: %s"
+)
+
 // dropDuplicateOwners keeps the first of owner references that are the same, and says so.
-func dropDuplicateOwners(c *call, obj metav1.Object) {
+func (c *call) dropDuplicateOwners(obj metav1.Object, format string) {
 	refs := obj.GetOwnerReferences()
 	if len(refs) < 2 {
 		return
 	}
-	type key struct{ apiVersion, kind, name, uid string }
-	seen := make(map[key]bool, len(refs))
 	var out []metav1.OwnerReference
+	var dropped []string
 	for _, ref := range refs {
-		k := key{ref.APIVersion, ref.Kind, ref.Name, string(ref.UID)}
-		if seen[k] {
-			c.warn([]string{fmt.Sprintf(".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: %s", ref.UID)})
+		if slices.ContainsFunc(out, func(o metav1.OwnerReference) bool { return o.UID == ref.UID && reflect.DeepEqual(o, ref) }) {
+			dropped = append(dropped, string(ref.UID))
 			continue
 		}
-		seen[k] = true
 		out = append(out, ref)
 	}
-	if len(out) < len(refs) {
+	if len(dropped) > 0 {
+		c.warn([]string{fmt.Sprintf(format, strings.Join(dropped, ", "))})
 		obj.SetOwnerReferences(out)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
@@ -22,6 +22,7 @@ type customDoors struct {
 	doors     map[doorKey]*door
 	served    map[schema.GroupVersion]bool
 	local     map[schema.GroupResource]*door // to the stored versions
+	kinds     map[schema.GroupVersionKind]*kinds.Version
 }
 
 // Install replaces the custom resources that are served beside the kinds of the program. Requests that are under way end
@@ -31,11 +32,13 @@ func (a *API) Install(resources []Resource) {
 	now := &customDoors{
 		resources: map[Resource]bool{}, doors: map[doorKey]*door{},
 		served: map[schema.GroupVersion]bool{}, local: map[schema.GroupResource]*door{},
+		kinds: map[schema.GroupVersionKind]*kinds.Version{},
 	}
 	for _, r := range resources {
 		now.resources[r] = true
 		for i := range r.Kind.Versions {
 			v := &r.Kind.Versions[i]
+			now.kinds[v.WithKind(r.Kind.Name)] = v
 			now.served[v.GroupVersion] = now.served[v.GroupVersion] || !v.Unserved
 			if before == nil || !before.resources[r] {
 				a.open(now.doors, r, v)
@@ -61,27 +64,9 @@ func (a *API) Install(resources []Resource) {
 func (l *Local) Install(resources []Resource) { l.api.Install(resources) }
 
 // customPatchTypes are what a PATCH of a custom resource may be.
-const customPatchTypes = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+var customPatchTypes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
 
 func (d *door) isScale() bool { return d.sub != nil && d.sub.Scale != nil }
-
-// accept chooses the form of the response. Custom resources have no protobuf form, but their metadata has.
-func (c *call) accept(offer negotiate.Offer) (negotiate.Choice, error) {
-	if c.kind.Custom == nil || c.isScale() {
-		return offer.Accept(c.r)
-	}
-	choice, err := offer.Accept(c.r)
-	if err != nil || choice.Media != serial.Protobuf || choice.Shape != "" {
-		return choice, err
-	}
-	text := negotiate.Offer{Shapes: offer.Shapes}
-	for _, m := range offer.Media {
-		if m != serial.Protobuf {
-			text.Media = append(text.Media, m)
-		}
-	}
-	return text.Accept(c.r)
-}
 
 // decoded reads a body. What a Go type does to content that it doesn't know, the schema of a custom resource does here.
 func (c *call) decoded(body []byte, media serial.MediaType, want *schema.GroupVersionKind, into runtime.Object, strict bool) (runtime.Object, *schema.GroupVersionKind, error) {
@@ -146,8 +131,12 @@ func (c *customConverter) ConvertToVersion(in runtime.Object, target runtime.Gro
 	}
 	wanted, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{u.GroupVersionKind()})
 	from, to := c.kind.Version(u.GroupVersionKind().GroupVersion()), c.kind.Version(wanted.GroupVersion())
-	if !ok || from == nil || to == nil {
+	if !ok || from == nil {
 		return nil, runtime.NewNotRegisteredErrForKind("quintet", wanted)
+	}
+	if to == nil {
+		// No error of a missing version, of which structured merge forgets what was managed in it: so upstream has it.
+		return nil, fmt.Errorf("request to convert CR to an invalid group/version: %s", wanted.GroupVersion())
 	}
 	if from == to {
 		return u, nil

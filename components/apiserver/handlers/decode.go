@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/warning"
 
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -74,21 +74,24 @@ func (c *call) decodeInto(into runtime.Object, want schema.GroupVersionKind, val
 func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Object, want schema.GroupVersionKind, validation string) error {
 	strict := validation != metav1.FieldValidationIgnore
 	got, gvk, err := c.decoded(body, media, &want, into, strict)
-	if err != nil && !(runtime.IsStrictDecodingError(err) && got != nil) {
+	switch {
+	case err != nil && !(runtime.IsStrictDecodingError(err) && got != nil):
 		return unreadable(err, gvk, want, body)
-	}
-	if gvk != nil && gvk.GroupVersion() != want.GroupVersion() {
+	case gvk != nil && gvk.Kind == want.Kind && gvk.GroupVersion() != want.GroupVersion() && c.hasForm(*gvk):
 		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
 			gvk.GroupVersion(), want.GroupVersion()))
-	}
-	if got != into || (gvk != nil && gvk.Kind != want.Kind) {
-		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: it is of another kind",
-			gvk.Kind, gvk.Version, want.Kind))
-	}
-	if err != nil {
+	case got != into || (gvk != nil && gvk.Kind != want.Kind):
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s.%s) to (%s): unknown conversion",
+			gvk.Kind, gvk.Version, want.Kind, gvk.Version, gvk.Kind, c.innerType(want.Kind)))
+	case err != nil:
 		return c.strictness(err, gvk, want, body, validation)
 	}
 	return nil
+}
+
+// hasForm tells whether gvk is another form of what goes through this door.
+func (d *door) hasForm(gvk schema.GroupVersionKind) bool {
+	return d.gvk.Group == gvk.Group || d.gvk.Kind == d.kind.Name && d.kind.Version(gvk.GroupVersion()) != nil
 }
 
 // strictness turns what strict decoding complained about into an error or into warnings.
@@ -103,9 +106,22 @@ func (c *call) strictness(err error, gvk *schema.GroupVersionKind, want schema.G
 func (c *call) warnStrict(err error) {
 	if strict, ok := runtime.AsStrictDecodingError(err); ok {
 		for _, e := range strict.Errors() {
-			warning.AddWarning(c.ctx, "", e.Error())
+			c.warn(strictComplaints(e.Error()))
 		}
 	}
+}
+
+// strictComplaints takes apart what a YAML decoder puts into one error: a line for each duplicate key.
+func strictComplaints(text string) []string {
+	_, lines, ok := strings.Cut(text, "yaml: unmarshal errors:\n")
+	if !ok {
+		return []string{text}
+	}
+	out := strings.Split(lines, "\n")
+	for i := range out {
+		out[i] = strings.TrimSpace(out[i])
+	}
+	return out
 }
 
 // unreadable is the answer to a body that can't be decoded.
@@ -116,10 +132,18 @@ func unreadable(err error, gvk *schema.GroupVersionKind, want schema.GroupVersio
 	return apierrors.NewBadRequest(fmt.Sprintf("the object provided is unrecognized (must be of type %s): %v (%s)", want.Kind, err, summary(body)))
 }
 
+// summary shows the beginning of a body: as text if it looks like JSON.
 func summary(body []byte) string {
 	const most = 30
-	if len(body) > most {
-		return fmt.Sprintf("%x ...", body[:most])
+	if len(body) == 0 {
+		return "<empty>"
 	}
-	return fmt.Sprintf("%x", body)
+	format, more := "%x", ""
+	if body[0] == '{' {
+		format = "%s"
+	}
+	if len(body) > most {
+		body, more = body[:most], " ..."
+	}
+	return fmt.Sprintf(format, body) + more
 }

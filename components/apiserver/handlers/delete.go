@@ -9,8 +9,10 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	optionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
@@ -21,9 +23,6 @@ import (
 
 // delete removes an object, or begins to.
 func (c *call) delete() error {
-	if err := c.allowed(); err != nil {
-		return err
-	}
 	o, err := c.deleteOptions()
 	if err != nil {
 		return err
@@ -62,27 +61,29 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 		return nil, err
 	}
 	o.TypeMeta = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "DeleteOptions"}
+	// It is of a feature that is off (AllowUnsafeMalformedObjectDeletion, alpha): as with upstream, it is not there.
+	o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
 	return o, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(o))
 }
 
-// decodeDeleteOptions takes them in any of the group versions in which clients know them.
+// internalDeleteOptions is how upstream's audit events call the options, whatever the client called them.
+var internalDeleteOptions = schema.GroupVersionKind{Group: metav1.GroupName, Version: runtime.APIVersionInternal, Kind: "DeleteOptions"}
+
+// decodeDeleteOptions takes them in any group and version: clients send those of the object, custom ones too.
 func (c *call) decodeDeleteOptions(body []byte, o *metav1.DeleteOptions) error {
 	media, err := negotiate.Body(c.r, negotiate.All...)
 	if err != nil {
 		return err
 	}
-	want := schema.GroupVersionKind{Version: "v1", Kind: "DeleteOptions"}
-	got, gvk, err := c.api.config.Codec.Decode(body, media, &want, o, false)
-	if err != nil {
-		return unreadable(err, gvk, want, body)
+	info, _ := runtime.SerializerInfoForMediaType(optionscheme.Codecs.SupportedMediaTypes(), media.String())
+	want := schema.GroupVersionKind{Group: "meta.k8s.io", Version: "v1", Kind: "DeleteOptions"}
+	decoder := optionscheme.Codecs.DecoderToVersion(info.Serializer, want.GroupVersion())
+	if got, _, err := decoder.Decode(body, &want, o); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	} else if got != o {
+		return apierrors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
 	}
-	if got != o {
-		other, ok := got.(*metav1.DeleteOptions)
-		if !ok {
-			return apierrors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
-		}
-		*o = *other
-	}
+	c.auditBody(o, internalDeleteOptions)
 	return nil
 }
 
@@ -95,15 +96,15 @@ var (
 // remove deletes the object, and reports whether it is gone; else it waits for a grace period or for finalizers.
 func (c *call) remove(options *metav1.DeleteOptions) (*cache.Entry, bool, error) {
 	a := attributes{operation: admission.Delete, options: options, dryRun: isDryRun(options.DryRun)}
-	if err := c.mutate(a, nil, nil); err != nil {
-		return nil, false, err
-	}
 	admitted := map[string]bool{} // by resource version: each state of the object is shown once
 	check := func(current *cache.Entry) error {
 		if err := c.preconditions(options, current.Object); err != nil {
 			return err
 		}
 		if version := current.Object.GetResourceVersion(); !admitted[version] {
+			if err := c.mutate(a, nil, current.Object); err != nil {
+				return err
+			}
 			if err := c.validate(c.ctx, a, nil, current.Object); err != nil {
 				return err
 			}

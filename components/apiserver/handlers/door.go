@@ -1,14 +1,11 @@
 package handlers
 
 import (
-	"net/http"
-	"slices"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
@@ -26,6 +23,7 @@ type door struct {
 	sub      *kinds.Subresource // nil for the object itself
 	strategy *kinds.Strategy    // that writes through this door follow
 	verbs    []string
+	shapes   []string // that its objects may be shown in
 	// gvk is the kind of the bodies that come and go here, gvr the parent resource as it was asked for, resource the
 	// name under which errors speak of it.
 	gvk      schema.GroupVersionKind
@@ -47,6 +45,7 @@ func (a *API) open(doors map[doorKey]*door, r Resource, v *kinds.Version) {
 	if main.verbs == nil {
 		main.verbs = kinds.AllVerbs()
 	}
+	main.shapes = shapes(r.Kind, v)
 	main.fields = a.tracker.managers(main)
 	doors[doorKey{v.GroupVersion, r.Kind.Resource, ""}] = main
 	subresources := r.Kind.SubresourcesIn(v.GroupVersion)
@@ -61,35 +60,22 @@ func (a *API) open(doors map[doorKey]*door, r Resource, v *kinds.Version) {
 			d.gvk = sub.Body
 		}
 		full := r.Kind.Resource + "/" + sub.Name
+		if sub.Strategy == nil && sub.Scale == nil {
+			d.shapes = []string{negotiate.Metadata, negotiate.MetadataList}
+		}
 		d.post, d.connect = a.config.Posts[full], a.config.Connects[full]
 		d.fields = a.tracker.managers(&d)
 		doors[doorKey{v.GroupVersion, r.Kind.Resource, sub.Name}] = &d
 	}
 }
 
-// fits tells whether the path is one of this resource: with a namespace if it has one, without if it hasn't.
-func (d *door) fits(info *request.RequestInfo) bool {
-	if d.sub != nil && info.Name == "" {
-		return false
+// shapes are those in which objects of a kind may be shown: there is no Table of what has no columns.
+func shapes(kind *kinds.Kind, v *kinds.Version) []string {
+	out := []string{negotiate.Metadata, negotiate.MetadataList}
+	if kind.Row != nil || v.Row != nil {
+		out = append(out, negotiate.Table)
 	}
-	if d.connect == nil && len(info.Parts) > 3 {
-		return false
-	}
-	if d.kind.Namespaced {
-		return info.Namespace != "" || info.Name == "" || slices.Contains([]string{"list", "watch"}, info.Verb)
-	}
-	return info.Namespace == "" || d.kind.Resource == "namespaces"
-}
-
-// allowed tells whether the verb is served at the path: no verb but list and watch reaches over namespaces.
-func (c *call) allowed() error {
-	if c.kind.Namespaced && c.namespace == "" && c.info.Verb != "list" && c.info.Verb != "watch" {
-		return generic(http.StatusMethodNotAllowed)
-	}
-	if c.info.Verb == "create" && c.name != "" && c.sub == nil {
-		return generic(http.StatusMethodNotAllowed)
-	}
-	return nil
+	return out
 }
 
 // format is how entries are encoded for this door.

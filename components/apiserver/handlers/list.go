@@ -4,18 +4,13 @@ import (
 	"io"
 	"net/http"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // list answers with the objects that the options choose.
 func (c *call) list() error {
-	choice, err := c.accept(listOffer)
-	if err != nil {
-		return err
-	}
 	o, predicate, err := c.listOptions()
 	if err != nil {
 		return err
@@ -27,26 +22,30 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
-	if choice.Shape == "Table" {
-		return c.table(http.StatusOK, choice, l, "")
-	}
-	f := c.format(choice.Media, cache.Whole)
+	return c.listed(l)
+}
+
+// listed answers with a list.
+func (c *call) listed(l *cache.List) error {
+	f := c.format(c.choice.Media, cache.Whole)
 	out := serial.List{Kind: c.version.WithKind(c.kind.ListKind()), Item: f.Kind, Meta: l.Meta()}
-	if choice.Shape == "PartialObjectMetadataList" {
-		f = c.format(choice.Media, cache.Metadata)
-		out.Kind, out.Item = metav1.SchemeGroupVersion.WithKind(choice.Shape), f.Kind
+	switch c.choice.Shape {
+	case negotiate.Table:
+		return c.table(http.StatusOK, l, "")
+	case negotiate.Metadata:
+		return c.isAList()
+	case negotiate.MetadataList:
+		f = c.metadata()
+		out.Kind, out.Item = f.Kind.GroupVersion().WithKind(c.choice.Shape), f.Kind
 		out.KeepKinds = true
 	}
+	c.auditList(l, out, f)
 	out.Items = l.Bodies(f)
-	if choice.Pretty && choice.Media == serial.JSON {
-		return c.send(http.StatusOK, choice.Media, indented(func(w io.Writer) error {
-			return serial.WriteList(w, choice.Media, out)
-		}))
+	switch {
+	case c.choice.Pretty && c.choice.Media == serial.JSON:
+		return c.send(http.StatusOK, indented(func(w io.Writer) error { return serial.WriteList(w, c.choice.Media, out) }))
+	case c.choice.Media != serial.YAML && c.r.Method == http.MethodGet && acceptsGzip(c.r) && l.CanZip():
+		return c.sendZipped(func(w io.Writer) error { return l.WriteZipped(w, f, out) })
 	}
-	if choice.Media != serial.YAML && acceptsGzip(c.r) && l.CanZip() {
-		return c.sendZipped(choice.Media, func(w io.Writer) error { return l.WriteZipped(w, f, out) })
-	}
-	return c.send(http.StatusOK, choice.Media, func(w io.Writer) error {
-		return serial.WriteList(w, choice.Media, out)
-	})
+	return c.send(http.StatusOK, func(w io.Writer) error { return serial.WriteList(w, c.choice.Media, out) })
 }

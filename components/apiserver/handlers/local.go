@@ -2,12 +2,14 @@ package handlers
 
 import (
 	"context"
-	"fmt"
+	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -158,7 +160,7 @@ func (l *Local) DeletePod(ctx context.Context, namespace, name string, options *
 }
 
 // Feed implements objects.Feeder. A resource that isn't served has no objects. After a watch that fell behind, the
-// differences are told.
+// differences are told. While something in the store can't be read, it tries again and again.
 func (l *Local) Feed(ctx context.Context, resource schema.GroupResource, changed func(old, new kinds.Object), synced func()) error {
 	d := l.find(resource)
 	if d == nil {
@@ -166,34 +168,32 @@ func (l *Local) Feed(ctx context.Context, resource schema.GroupResource, changed
 		<-ctx.Done()
 		return nil
 	}
+	synced = sync.OnceFunc(synced)
 	f := feed{cache: d.cache, changed: changed, known: map[string]kinds.Object{}}
-	for first := true; ctx.Err() == nil; first = false {
+	for ctx.Err() == nil {
 		revision, err := f.list(ctx)
-		if err != nil {
-			if ctx.Err() != nil {
-				break
-			}
-			return feedEnd(ctx, resource, err)
-		}
-		if first {
+		if err == nil {
 			synced()
+			err = f.follow(ctx, revision)
 		}
-		if err := f.follow(ctx, revision); err != nil && ctx.Err() == nil && !apierrors.IsResourceExpired(err) {
-			return feedEnd(ctx, resource, err)
+		switch {
+		case ctx.Err() != nil, apierrors.IsResourceExpired(err):
+		case apierrors.IsServiceUnavailable(err):
+			// Nothing more will come; when the server stops, its caches may be gone a moment before ctx is.
+			<-ctx.Done()
+		default:
+			klog.FromContext(ctx).Error(err, "Following objects; trying again", "resource", resource)
+			select {
+			case <-ctx.Done():
+			case <-time.After(feedRetry):
+			}
 		}
 	}
 	return nil
 }
 
-// feedEnd ends a feed. Of a resource that is no longer served nothing more will come; when the server stops, its caches
-// may be gone a moment before ctx is.
-func feedEnd(ctx context.Context, resource schema.GroupResource, err error) error {
-	if apierrors.IsServiceUnavailable(err) {
-		<-ctx.Done()
-		return nil
-	}
-	return fmt.Errorf("following %s: %w", resource, err)
-}
+// feedRetry is waited before a feed begins anew.
+const feedRetry = time.Second
 
 // feed is one Feed under way; known is what it has told.
 type feed struct {

@@ -2,8 +2,10 @@ package handlers
 
 import (
 	"fmt"
-	"strconv"
+	"net/http"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	apistorage "k8s.io/apiserver/pkg/storage"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
@@ -23,14 +26,20 @@ const (
 	maxGeneratePart = 63 - suffixLength
 )
 
-// birth gives a new object what the system owns of its metadata.
-func (c *call) birth(obj kinds.Object) {
-	obj.SetUID(types.UID(uuid.NewUUID()))
-	obj.SetCreationTimestamp(c.now())
+// wipe takes out of a new object's metadata what the system owns: admission must not see what a client made up.
+func wipe(obj kinds.Object) {
+	obj.SetUID("")
+	obj.SetCreationTimestamp(metav1.Time{})
 	obj.SetSelfLink("")
-	obj.SetResourceVersion("")
 	obj.SetDeletionTimestamp(nil)
 	obj.SetDeletionGracePeriodSeconds(nil)
+}
+
+// birth gives a new object what the system owns of its metadata.
+func (c *call) birth(obj kinds.Object) {
+	wipe(obj)
+	obj.SetUID(types.UID(uuid.NewUUID()))
+	obj.SetCreationTimestamp(c.now())
 	if base := obj.GetGenerateName(); base != "" && obj.GetName() == "" {
 		obj.SetName(generate(base))
 	}
@@ -50,29 +59,27 @@ func (c *call) inNamespace(obj metav1.Object) error {
 	case "":
 		obj.SetNamespace(c.namespace)
 	default:
-		if c.namespace == "" {
-			return apierrors.NewBadRequest("namespace is not allowed on this type")
+		if c.namespace != "" {
+			return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
 		}
-		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+		obj.SetNamespace("") // what has no namespace may be sent with one, as upstream allows
 	}
 	return nil
 }
 
-// sameName fails if a body names another object than the URL.
+// sameName fails if an object is another than the URL names.
 func (c *call) sameName(obj metav1.Object) error {
-	switch name := obj.GetName(); {
-	case name == "":
-		return apierrors.NewBadRequest("name must be provided")
-	case name != c.name:
+	if err := c.inNamespace(obj); err != nil {
+		return err
+	}
+	switch name := obj.GetName(); name {
+	case c.name:
+		return nil
+	case "":
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s based on URL) was undeterminable: name must be provided", c.name))
+	default:
 		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", name, c.name))
 	}
-	if ns := obj.GetNamespace(); ns != "" && ns != c.namespace {
-		if c.namespace == "" {
-			return apierrors.NewBadRequest("namespace is not allowed on this type")
-		}
-		return apierrors.NewBadRequest(fmt.Sprintf("the namespace of the object (%s) does not match the namespace on the URL (%s)", ns, c.namespace))
-	}
-	return nil
 }
 
 func (c *call) groupKind() schema.GroupKind {
@@ -89,15 +96,18 @@ func (c *call) prepareCreate(obj kinds.Object) error {
 	if validName == nil {
 		validName = validation.NameIsDNSSubdomain
 	}
-	errs := validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, validName, field.NewPath("metadata"))
+	var errs field.ErrorList
+	if s.Meta != kinds.MetaNothing {
+		errs = append(validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, validName, metadata), finalizerErrors(s, obj)...)
+	}
 	if s.Validate != nil {
 		errs = append(errs, s.Validate(c.ctx, obj)...)
 	}
-	for _, problem := range path.ValidatePathSegmentName(obj.GetName(), false) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), obj.GetName(), problem))
+	if len(errs) == 0 { // what holds for all kinds, though they may allow more names
+		errs = validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, path.ValidatePathSegmentName, metadata)
 	}
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(c.groupKind(), obj.GetName(), distinct(errs))
+		return apierrors.NewInvalid(c.groupKind(), obj.GetName(), errs)
 	}
 	if s.Warnings != nil {
 		c.warn(s.Warnings(c.ctx, obj, nil))
@@ -110,9 +120,6 @@ func (c *call) prepareCreate(obj kinds.Object) error {
 
 // prepareUpdate runs a change through the strategy of this door. obj has its resource version settled.
 func (c *call) prepareUpdate(obj, old kinds.Object) error {
-	if err := c.inNamespace(obj); err != nil {
-		return err
-	}
 	s := c.strategy
 	obj.SetGeneration(old.GetGeneration())
 	keepIdentity(obj, old)
@@ -120,12 +127,21 @@ func (c *call) prepareUpdate(obj, old kinds.Object) error {
 		s.PrepareUpdate(c.ctx, obj, old)
 	}
 	keepIdentity(obj, old)
-	errs := validation.ValidateObjectMetaAccessorUpdate(obj, old, field.NewPath("metadata"))
+	errs := validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, path.ValidatePathSegmentName, metadata)
+	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, metadata)...)
+	if s.Meta == kinds.MetaChanges || s.Meta == kinds.MetaAll {
+		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, metadata)...)
+		errs = append(errs, finalizerErrors(s, obj)...)
+	}
+	if s.Meta == kinds.MetaObjects || s.Meta == kinds.MetaAll {
+		errs = append(errs, validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, path.ValidatePathSegmentName, metadata)...)
+		errs = append(errs, finalizerErrors(s, obj)...)
+	}
 	if s.ValidateUpdate != nil {
 		errs = append(errs, s.ValidateUpdate(c.ctx, obj, old)...)
 	}
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(c.groupKind(), obj.GetName(), distinct(errs))
+		return apierrors.NewInvalid(c.groupKind(), obj.GetName(), errs)
 	}
 	if s.Warnings != nil {
 		c.warn(s.Warnings(c.ctx, obj, old))
@@ -153,17 +169,23 @@ func keepIdentity(obj, old metav1.Object) {
 	obj.SetSelfLink("")
 }
 
-// distinct drops errors that say the same twice, as two validators of one field may.
-func distinct(errs field.ErrorList) field.ErrorList {
-	seen := make(map[string]bool, len(errs))
-	out := errs[:0]
-	for _, e := range errs {
-		if text := string(e.Type) + e.Error(); !seen[text] {
-			seen[text] = true
-			out = append(out, e)
+var metadata = field.NewPath("metadata")
+
+// finalizerErrors refuses finalizers without a domain that are none of Kubernetes' own.
+func finalizerErrors(s *kinds.Strategy, obj metav1.Object) (errs field.ErrorList) {
+	if s.AnyFinalizer {
+		return nil
+	}
+	for i, name := range obj.GetFinalizers() {
+		switch {
+		case strings.Contains(name, "/"), name == metav1.FinalizerOrphanDependents, name == metav1.FinalizerDeleteDependents,
+			name == string(corev1.FinalizerKubernetes):
+		default:
+			errs = append(errs, field.Invalid(metadata.Child("finalizers").Index(i), name,
+				"name is neither a standard finalizer name nor is it fully qualified"))
 		}
 	}
-	return out
+	return errs
 }
 
 // modified is the answer to a write that was based on another version than the current one.
@@ -171,20 +193,32 @@ const modified = "the object has been modified; please apply your changes to the
 
 // settleVersion checks the resource version that a change was based on against the current one.
 func (c *call) settleVersion(obj, old kinds.Object) error {
-	switch given := obj.GetResourceVersion(); {
-	case given == old.GetResourceVersion():
-	case given == "" || given == "0":
-		if !c.kind.Strategy.UnconditionalUpdate {
-			return apierrors.NewInvalid(c.groupKind(), c.name, field.ErrorList{field.Invalid(
-				field.NewPath("metadata", "resourceVersion"), 0, "must be specified for an update")})
-		}
-		obj.SetResourceVersion(old.GetResourceVersion())
-	default:
-		if _, err := strconv.ParseUint(given, 10, 64); err != nil {
-			return apierrors.NewInvalid(c.groupKind(), c.name, field.ErrorList{field.Invalid(
-				field.NewPath("metadata", "resourceVersion"), given, err.Error())})
-		}
+	given, err := apistorage.APIObjectVersioner{}.ObjectResourceVersion(obj)
+	if err != nil {
+		return internal(err.Error())
+	}
+	switch {
+	case given == 0 && !c.kind.Strategy.UnconditionalUpdate:
+		return apierrors.NewInvalid(schema.GroupKind{Group: c.resource.Group, Kind: c.resource.Resource}, c.name, field.ErrorList{
+			field.Invalid(metadata.Child("resourceVersion"), 0, "must be specified for an update")})
+	case given != 0 && obj.GetResourceVersion() != old.GetResourceVersion():
 		return apierrors.NewConflict(c.resource, c.name, fmt.Errorf("%s", modified))
 	}
+	obj.SetResourceVersion(old.GetResourceVersion())
 	return nil
+}
+
+// unversioned refuses a new object that says of which version it is.
+func unversioned(obj kinds.Object) error {
+	if given, err := (apistorage.APIObjectVersioner{}).ObjectResourceVersion(obj); err == nil && given != 0 {
+		return internal("resourceVersion should not be set on objects to be created")
+	}
+	return nil
+}
+
+// internal is a fault of the client's that upstream takes for one of its own.
+func internal(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message,
+	}}
 }

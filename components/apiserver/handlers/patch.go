@@ -2,9 +2,10 @@ package handlers
 
 import (
 	"fmt"
-	"mime"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,14 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
+	"quintet.dev/quintet/components/apiserver/auditing/record"
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
-
-// patchTypes are what a PATCH may be, in the words of the answer to another one.
-const patchTypes = "application/json-patch+json, application/merge-patch+json, application/strategic-merge-patch+json, application/apply-patch+yaml"
 
 // maxOperations bounds a JSON patch.
 const maxOperations = 10000
@@ -31,21 +30,15 @@ const maxOperations = 10000
 // patch changes an object by one of the four kinds of patches
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply).
 func (c *call) patch() error {
-	if err := c.allowed(); err != nil {
-		return err
+	media, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
+	known := patchTypes
+	if c.kind.Custom != nil && !c.isScale() {
+		known = customPatchTypes
 	}
-	media, _, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
-	if err != nil {
-		return negotiate.Unsupported(patchTypes)
+	if media = strings.TrimSpace(media); !slices.Contains(known, media) {
+		return negotiate.Unsupported(strings.Join(known, ", "))
 	}
 	kind := types.PatchType(media)
-	switch {
-	case kind == types.StrategicMergePatchType && c.kind.Custom != nil && !c.isScale():
-		return negotiate.Unsupported(customPatchTypes)
-	case kind == types.JSONPatchType, kind == types.MergePatchType, kind == types.StrategicMergePatchType, kind == types.ApplyYAMLPatchType:
-	default:
-		return negotiate.Unsupported(patchTypes)
-	}
 	o, err := c.patchOptions(kind)
 	if err != nil {
 		return err
@@ -54,6 +47,7 @@ func (c *call) patch() error {
 	if err != nil {
 		return err
 	}
+	record.Patch(c.ctx, body)
 	p := patcher{call: c, kind: kind, body: body, options: o}
 	switch {
 	case c.sub != nil && c.sub.Scale != nil:
@@ -61,7 +55,7 @@ func (c *call) patch() error {
 	case kind == types.ApplyYAMLPatchType:
 		return p.applyObject()
 	}
-	e, _, err := c.run(change{next: p.next, options: o, dryRun: o.DryRun})
+	e, _, err := c.run(change{next: p.next, options: updateOf(o), dryRun: o.DryRun})
 	if err != nil {
 		return err
 	}
@@ -152,8 +146,8 @@ func invalidPatch(value any, detail string) error {
 	return apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), value, detail)})
 }
 
-// operation is for strict decoding only: jsonpatch reads on its own.
-type operation struct {
+// jsonPatchOp is for strict decoding only: jsonpatch reads on its own. Clients are told its name.
+type jsonPatchOp struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	From  string `json:"from"`
@@ -164,7 +158,7 @@ func (p *patcher) patchText(current []byte) (patched []byte, problems []error, e
 	if p.options.FieldValidation != metav1.FieldValidationIgnore {
 		var into any = &map[string]any{}
 		if p.kind == types.JSONPatchType {
-			into = &[]operation{}
+			into = &[]jsonPatchOp{}
 		}
 		if problems, err = kjson.UnmarshalStrict(p.body, into); err != nil {
 			return nil, nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))

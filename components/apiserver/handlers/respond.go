@@ -3,6 +3,7 @@ package handlers
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -10,6 +11,9 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -19,57 +23,92 @@ import (
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-var (
-	objectOffer = negotiate.Offer{Media: negotiate.All, Shapes: []string{"Table", "PartialObjectMetadata"}}
-	listOffer   = negotiate.Offer{Media: negotiate.All, Shapes: []string{"Table", "PartialObjectMetadataList"}}
-	watchOffer  = negotiate.Offer{Media: []serial.MediaType{serial.JSON, serial.Protobuf}, Shapes: []string{"Table", "PartialObjectMetadata"}}
-	plainOffer  = negotiate.Offer{Media: negotiate.All}
-)
-
 // entry answers with one stored object.
 func (c *call) entry(code int, e *cache.Entry) error {
-	choice, err := c.accept(objectOffer)
-	if err != nil {
-		return err
+	switch c.choice.Shape {
+	case negotiate.Table:
+		return c.table(code, &cache.List{Revision: e.Revision, Entries: []*cache.Entry{e}}, e.Object.GetResourceVersion())
+	case negotiate.Metadata:
+		return c.body(code, c.metadata(), e)
+	case negotiate.MetadataList:
+		return c.notAList()
 	}
-	switch choice.Shape {
-	case "Table":
-		return c.table(code, choice, &cache.List{Revision: e.Revision, Entries: []*cache.Entry{e}}, e.Object.GetResourceVersion())
-	case "PartialObjectMetadata":
-		return c.body(code, choice, c.format(choice.Media, cache.Metadata), e)
-	}
-	return c.body(code, choice, c.format(choice.Media, cache.Whole), e)
+	return c.body(code, c.format(c.choice.Media, cache.Whole), e)
 }
 
-func (c *call) body(code int, choice negotiate.Choice, f *cache.Format, e *cache.Entry) error {
+// metadata is the format of objects of which only the metadata is wanted.
+func (c *call) metadata() *cache.Format { return c.format(c.choice.Media, metadataShape(c.choice)) }
+
+func metadataShape(choice negotiate.Choice) cache.Shape {
+	if choice.Version == metav1beta1.SchemeGroupVersion.Version {
+		return cache.MetadataV1beta1
+	}
+	return cache.Metadata
+}
+
+func (c *call) notAList() error {
+	return negotiate.NotAcceptable(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (*%s)", c.innerType(c.gvk.Kind)))
+}
+
+func (c *call) isAList() error {
+	return negotiate.NotAcceptable(fmt.Sprintf("you requested PartialObjectMetadata, but the requested object is a list (*%s)", c.innerType(c.kind.ListKind())))
+}
+
+// innerType is what upstream calls a kind inside, which it tells in some messages.
+func (c *call) innerType(kind string) string {
+	if c.kind.Custom != nil && !c.isScale() {
+		if kind == c.kind.ListKind() {
+			return "unstructured.UnstructuredList"
+		}
+		return "unstructured.Unstructured"
+	}
+	return innerPackage(c.gvk.Group) + "." + kind
+}
+
+func innerPackage(group string) string {
+	switch name, _, _ := strings.Cut(group, "."); name {
+	case "", "events":
+		return "core"
+	default:
+		return name
+	}
+}
+
+func (c *call) body(code int, f *cache.Format, e *cache.Entry) error {
+	c.auditEntry(f, e)
 	body, err := e.Encoded(f)
 	if err != nil {
 		return err
 	}
-	if choice.Pretty && choice.Media == serial.JSON {
+	return c.object(code, body, f.Kind)
+}
+
+// object answers with a body of the kind given.
+func (c *call) object(code int, body []byte, kind schema.GroupVersionKind) error {
+	if c.choice.Pretty && c.choice.Media == serial.JSON {
 		body = indent(body)
 	}
-	return c.send(code, choice.Media, func(w io.Writer) error {
-		return serial.WriteObject(w, choice.Media, f.Kind, body)
-	})
+	return c.send(code, func(w io.Writer) error { return serial.WriteObject(w, c.choice.Media, kind, body) })
 }
 
 // plain answers with an object that is in no cache: of the kind given, in its own version.
 func (c *call) plain(code int, obj runtime.Object, kind schema.GroupVersionKind) error {
-	choice, err := plainOffer.Accept(c.r)
+	switch accessor, hasMeta := obj.(metav1.Object); {
+	case c.choice.Shape == "" || !hasMeta: // a Status has but one form
+	case c.choice.Shape == negotiate.Metadata:
+		kind = schema.GroupVersionKind{Group: metav1.GroupName, Version: c.choice.Version, Kind: c.choice.Shape}
+		obj = meta.AsPartialObjectMetadata(accessor)
+	case c.choice.Shape == negotiate.MetadataList:
+		return c.notAList()
+	case c.choice.Shape == negotiate.Table:
+		return c.plainTable(code, obj)
+	}
+	body, err := serial.Body(obj, kind, c.choice.Media)
 	if err != nil {
 		return err
 	}
-	body, err := serial.Body(obj, kind, choice.Media)
-	if err != nil {
-		return err
-	}
-	if choice.Pretty && choice.Media == serial.JSON {
-		body = indent(body)
-	}
-	return c.send(code, choice.Media, func(w io.Writer) error {
-		return serial.WriteObject(w, choice.Media, kind, body)
-	})
+	c.auditPlain(obj, kind)
+	return c.object(code, body, kind)
 }
 
 // unstored makes an entry of an object that was not written: the outcome of a dry run or of a virtual kind.
@@ -84,8 +123,8 @@ func indent(body []byte) []byte {
 }
 
 // send writes a response whose status is settled. What fails then can only cut the connection.
-func (c *call) send(code int, media serial.MediaType, write func(io.Writer) error) error {
-	c.w.Header().Set("Content-Type", media.String())
+func (c *call) send(code int, write func(io.Writer) error) error {
+	c.w.Header().Set("Content-Type", c.choice.Media.String())
 	out := &response{w: c.w, code: code, zip: code == http.StatusOK && c.r.Method == http.MethodGet && acceptsGzip(c.r)}
 	if err := write(out); err != nil {
 		if out.started {
@@ -98,9 +137,9 @@ func (c *call) send(code int, media serial.MediaType, write func(io.Writer) erro
 }
 
 // sendZipped writes a response that is compressed already.
-func (c *call) sendZipped(media serial.MediaType, write func(io.Writer) error) error {
+func (c *call) sendZipped(write func(io.Writer) error) error {
 	h := c.w.Header()
-	h.Set("Content-Type", media.String())
+	h.Set("Content-Type", c.choice.Media.String())
 	h.Set("Content-Encoding", "gzip")
 	h.Add("Vary", "Accept-Encoding")
 	c.w.WriteHeader(http.StatusOK)

@@ -1,8 +1,8 @@
 package handlers
 
 import (
-	"fmt"
 	"net/http"
+	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
@@ -41,6 +42,7 @@ func (c *call) updateScale(o *metav1.UpdateOptions) error {
 	if err := c.decodeInto(wanted, c.gvk, o.FieldValidation); err != nil {
 		return err
 	}
+	c.auditBody(wanted, c.gvk)
 	if err := c.sameName(wanted); err != nil {
 		return err
 	}
@@ -59,7 +61,7 @@ func (p *patcher) patchScale() error {
 			return err
 		}
 	}
-	a := attributes{operation: admission.Update, options: p.options, dryRun: isDryRun(p.options.DryRun)}
+	a := attributes{operation: admission.Update, options: updateOf(p.options), dryRun: isDryRun(p.options.DryRun)}
 	return p.runScale(p.options.DryRun, a, func(live *autoscalingv1.Scale, fields *managedfields.FieldManager) (*autoscalingv1.Scale, error) {
 		manager := p.managerName(p.options.FieldManager)
 		if applied != nil {
@@ -131,14 +133,34 @@ func (c *call) runScale(dryRun []string, a attributes, next func(live *autoscali
 }
 
 func (c *call) checkScale(wanted, live *autoscalingv1.Scale) error {
+	if err := c.sameName(wanted); err != nil {
+		return err
+	}
 	if wanted.UID != "" && wanted.UID != live.UID {
-		//lint:ignore ST1005 upstream's words, which clients read
-		return apierrors.NewConflict(c.resource, c.name, fmt.Errorf(
-			"Precondition failed: UID in precondition: %s, UID in object meta: %s", wanted.UID, live.UID))
+		return c.otherUID(wanted.UID, live.UID)
 	}
 	if wanted.Spec.Replicas < 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: "autoscaling", Kind: "Scale"}, c.name, field.ErrorList{field.Invalid(
 			field.NewPath("spec", "replicas"), wanted.Spec.Replicas, "must be greater than or equal to 0")})
 	}
 	return nil
+}
+
+// scaleColumns and scaleRow show a Scale in a Table.
+func scaleColumns() []metav1.TableColumnDefinition {
+	meta, spec, status := metav1.ObjectMeta{}.SwaggerDoc(), autoscalingv1.ScaleSpec{}.SwaggerDoc(), autoscalingv1.ScaleStatus{}.SwaggerDoc()
+	return []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Description: meta["name"]},
+		{Name: "Desired", Type: "integer", Description: spec["replicas"]},
+		{Name: "Available", Type: "integer", Description: status["replicas"]},
+		{Name: "Age", Type: "string", Description: meta["creationTimestamp"]},
+	}
+}
+
+func scaleRow(scale *autoscalingv1.Scale, now time.Time) []any {
+	age := "<unknown>"
+	if !scale.CreationTimestamp.IsZero() {
+		age = duration.HumanDuration(now.Sub(scale.CreationTimestamp.Time))
+	}
+	return []any{scale.Name, scale.Spec.Replicas, scale.Status.Replicas, age}
 }

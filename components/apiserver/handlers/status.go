@@ -4,10 +4,7 @@ import (
 	"net/http"
 	"reflect"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 var statusKind = metav1.Unversioned.WithKind("Status")
@@ -29,10 +26,6 @@ func statusCode(s *metav1.Status) int32 {
 		return http.StatusOK
 	}
 	return s.Code
-}
-
-func invalid(kind schema.GroupKind, name string, errs field.ErrorList) error {
-	return apierrors.NewInvalid(kind, name, distinct(errs))
 }
 
 // isNil reports whether an interface holds nothing, or a nil pointer.

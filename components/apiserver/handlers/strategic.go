@@ -34,16 +34,15 @@ func (p *patcher) strategic(current, into runtime.Object) error {
 		return err
 	}
 	merged, err := strategicpatch.StrategicMergeMapPatch(content, patch, into)
-	switch {
-	case err == nil:
-	case mergepatch.IsPreconditionFailed(err), err == mergepatch.ErrBadJSONDoc, err == mergepatch.ErrBadPatchFormatForPrimitiveList,
-		err == mergepatch.ErrBadPatchFormatForRetainKeys, err == mergepatch.ErrBadPatchFormatForSetElementOrderList,
-		err == mergepatch.ErrUnsupportedStrategicMergePatchFormat:
+	switch err {
+	case nil:
+	case mergepatch.ErrBadJSONDoc, mergepatch.ErrBadPatchFormatForPrimitiveList, mergepatch.ErrBadPatchFormatForRetainKeys,
+		mergepatch.ErrBadPatchFormatForSetElementOrderList, mergepatch.ErrUnsupportedStrategicMergePatchFormat:
 		return apierrors.NewBadRequest(err.Error())
-	case err == mergepatch.ErrNoListOfLists, mergepatch.IsConflict(err):
+	case mergepatch.ErrNoListOfLists:
 		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 	default:
-		return apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
+		return internal(err.Error())
 	}
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(merged, into, p.options.FieldValidation != metav1.FieldValidationIgnore)
 	if s, ok := runtime.AsStrictDecodingError(err); ok {

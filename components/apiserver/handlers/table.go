@@ -2,42 +2,90 @@ package handlers
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"iter"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/apis/meta/v1beta1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
+	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // rowObject reads what of its object goes with each row of a Table.
 func (c *call) rowObject() (metav1.IncludeObjectPolicy, error) {
-	o := metav1.TableOptions{IncludeObject: metav1.IncludeObjectPolicy(c.r.URL.Query().Get("includeObject"))}
-	if errs := validation.ValidateTableOptions(&o); len(errs) > 0 {
-		return "", apierrors.NewBadRequest("Invalid value for includeObject: " + errs.ToAggregate().Error())
+	if c.r.URL.RawQuery == "" {
+		return "", nil
 	}
-	return o.IncludeObject, nil
+	o := metav1.TableOptions{IncludeObject: metav1.IncludeObjectPolicy(c.r.URL.Query().Get("includeObject"))}
+	switch errs := validation.ValidateTableOptions(&o); len(errs) {
+	case 0:
+		return o.IncludeObject, nil
+	case 1:
+		return "", apierrors.NewBadRequest("Unable to convert to Table as requested: " + errs[0].Error())
+	default:
+		return "", apierrors.NewBadRequest(fmt.Sprintf("Unable to convert to Table as requested: %v", errs))
+	}
 }
 
 // table answers with a Table. version is its resource version when that isn't the list's.
-func (c *call) table(code int, choice negotiate.Choice, l *cache.List, version string) error {
+func (c *call) table(code int, l *cache.List, version string) error {
 	include, err := c.rowObject()
 	if err != nil {
 		return err
 	}
-	t := serial.Table{Kind: serial.TableKind("v1"), Meta: l.Meta(), Columns: c.columns(), Rows: c.rows(l.Entries, include)}
+	t := serial.Table{Kind: serial.TableKind(c.choice.Version), Meta: l.Meta(), Columns: c.columns(), Rows: c.rows(l.Entries, include)}
 	if version != "" {
 		t.Meta.ResourceVersion = version
 	}
-	write := func(w io.Writer) error { return serial.WriteTable(w, choice.Media, t) }
-	if choice.Pretty && choice.Media == serial.JSON {
+	c.auditTable(l, t, include)
+	return c.sendTable(code, t)
+}
+
+func (c *call) sendTable(code int, t serial.Table) error {
+	write := func(w io.Writer) error { return serial.WriteTable(w, c.choice.Media, t) }
+	if c.choice.Pretty && c.choice.Media == serial.JSON {
 		write = indented(write)
 	}
-	return c.send(code, choice.Media, write)
+	return c.send(code, write)
+}
+
+// plainTable answers with the Table of one object that is in no cache.
+func (c *call) plainTable(code int, obj runtime.Object) error {
+	include, err := c.rowObject()
+	if err != nil {
+		return err
+	}
+	accessor := obj.(metav1.Object)
+	row := serial.Row{}
+	t := serial.Table{
+		Kind: serial.TableKind(c.choice.Version), Columns: c.columns(),
+		Meta: metav1.ListMeta{ResourceVersion: accessor.GetResourceVersion()},
+	}
+	now := c.api.config.Clock.Now()
+	if scale, ok := obj.(*autoscalingv1.Scale); ok && c.isScale() {
+		t.Columns, row.Cells = scaleColumns(), scaleRow(scale, now)
+	} else {
+		row.Cells = c.cells(obj.(kinds.Object), now)
+	}
+	switch include {
+	case metav1.IncludeNone:
+	case metav1.IncludeObject:
+		row.Object, err = serial.Body(obj, c.gvk, serial.JSON)
+	default:
+		kind := schema.GroupVersionKind{Group: metav1.GroupName, Version: c.choice.Version, Kind: negotiate.Metadata}
+		row.Object, err = serial.Body(meta.AsPartialObjectMetadata(accessor), kind, serial.JSON)
+	}
+	t.Rows = func(yield func(serial.Row, error) bool) { yield(row, err) }
+	return c.sendTable(code, t)
 }
 
 func (c *call) rows(entries []*cache.Entry, include metav1.IncludeObjectPolicy) iter.Seq2[serial.Row, error] {
@@ -47,7 +95,7 @@ func (c *call) rows(entries []*cache.Entry, include metav1.IncludeObjectPolicy) 
 	case metav1.IncludeObject:
 		f = c.format(serial.JSON, cache.Whole)
 	default:
-		f = c.format(serial.JSON, cache.Metadata)
+		f = c.format(serial.JSON, metadataShape(c.choice))
 	}
 	now := c.api.config.Clock.Now()
 	return func(yield func(serial.Row, error) bool) {
@@ -64,14 +112,6 @@ func (c *call) rows(entries []*cache.Entry, include metav1.IncludeObjectPolicy) 
 				return
 			}
 		}
-	}
-}
-
-// bookmarkRow carries the metadata of a bookmark, which has no object to show.
-func (c *call) bookmarkRow(e *cache.Entry) iter.Seq2[serial.Row, error] {
-	return func(yield func(serial.Row, error) bool) {
-		body, err := e.Encoded(c.format(serial.JSON, cache.Metadata))
-		yield(serial.Row{Cells: []any{}, Object: body}, err)
 	}
 }
 

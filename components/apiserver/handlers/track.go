@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -31,14 +32,14 @@ import (
 type tracker struct {
 	// types describes all built-in types to structured merge. It is large, and made when the first write needs it.
 	types func() managedfields.TypeConverter
-	// definitions does so for the types by which custom resources are defined.
-	definitions func() managedfields.TypeConverter
-	// scales describes Scale, which isn't among them; its fields show what they are.
-	scales managedfields.TypeConverter
+	// extending does so for the types that say what else the API has: definitions of custom resources, and APIServices.
+	extending func() managedfields.TypeConverter
+	// deduced is for Scale and for virtual kinds, which aren't among them; their fields show what they are.
+	deduced managedfields.TypeConverter
 }
 
 func newTracker(scheme *runtime.Scheme) *tracker {
-	return &tracker{scales: managedfields.NewDeducedTypeConverter(), definitions: sync.OnceValue(typesOfDefinitions), types: sync.OnceValue(func() managedfields.TypeConverter {
+	return &tracker{deduced: managedfields.NewDeducedTypeConverter(), extending: sync.OnceValue(typesThatExtend), types: sync.OnceValue(func() managedfields.TypeConverter {
 		types := applyconfigurations.NewTypeConverter(scheme)
 		// The schema is parsed when it is first asked for a type.
 		_, _ = types.ObjectToTyped(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}})
@@ -46,9 +47,10 @@ func newTracker(scheme *runtime.Scheme) *tracker {
 	})}
 }
 
-// typesOfDefinitions describes the types of apiextensions.k8s.io, which no apply configurations speak of.
-func typesOfDefinitions() managedfields.TypeConverter {
-	schemas, err := openapi.Schemas(openapi.Definition)
+// typesThatExtend describes the types of apiextensions.k8s.io and apiregistration.k8s.io, of which client-go's apply
+// configurations don't speak.
+func typesThatExtend() managedfields.TypeConverter {
+	schemas, err := openapi.Schemas(openapi.Definition, openapi.APIService)
 	if err == nil {
 		var types managedfields.TypeConverter
 		if types, err = managedfields.NewTypeConverter(schemas, false); err == nil {
@@ -70,7 +72,7 @@ func (t *tracker) managers(d *door) func() (*managedfields.FieldManager, error) 
 	if d.sub != nil && d.sub.Scale != nil {
 		return func() (*managedfields.FieldManager, error) {
 			c := scaleConverter{}
-			return managedfields.NewDefaultFieldManager(t.scales, c, c, c, d.gvk, d.gvk.GroupVersion(), sub, nil)
+			return managedfields.NewDefaultFieldManager(t.deduced, c, c, c, d.gvk, d.gvk.GroupVersion(), sub, nil)
 		}
 	}
 	filter := filterOf(d)
@@ -79,8 +81,14 @@ func (t *tracker) managers(d *door) func() (*managedfields.FieldManager, error) 
 	}
 	c := newConverter(d)
 	all := t.types
-	if d.kind.Hub.Group == apiextensionsv1.GroupName {
-		all = t.definitions
+	switch d.kind.Hub.Group {
+	case apiextensionsv1.GroupName, apiregistrationv1.GroupName:
+		all = t.extending
+	}
+	if d.kind.Answer != nil {
+		return func() (*managedfields.FieldManager, error) {
+			return managedfields.NewDefaultFieldManager(t.deduced, c, c, c, d.gvk, d.kind.Hub, sub, filter)
+		}
 	}
 	types := newDoorTypes(d, all)
 	return func() (*managedfields.FieldManager, error) {

@@ -11,9 +11,6 @@ import (
 
 // update replaces an object, or creates it where the kind allows that.
 func (c *call) update() error {
-	if err := c.allowed(); err != nil {
-		return err
-	}
 	o, err := c.updateOptions()
 	if err != nil {
 		return err
@@ -25,9 +22,11 @@ func (c *call) update() error {
 	if err != nil {
 		return err
 	}
+	c.auditRequest(wanted)
 	if err := c.sameName(wanted); err != nil {
 		return err
 	}
+	c.dropDuplicateOwners(wanted, duplicateOwners)
 	ch := change{
 		next: func(current *cache.Entry) (kinds.Object, error) {
 			return c.track(current.Object, copyOf(wanted), o.FieldManager), nil
@@ -50,6 +49,14 @@ func createOf(dryRun []string, manager, validation string) *metav1.CreateOptions
 	return &metav1.CreateOptions{
 		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "CreateOptions"},
 		DryRun:   dryRun, FieldManager: manager, FieldValidation: validation,
+	}
+}
+
+// updateOf are the options that admission sees with a patch: what it does to the object is an update.
+func updateOf(o *metav1.PatchOptions) *metav1.UpdateOptions {
+	return &metav1.UpdateOptions{
+		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "UpdateOptions"},
+		DryRun:   o.DryRun, FieldManager: o.FieldManager, FieldValidation: o.FieldValidation,
 	}
 }
 

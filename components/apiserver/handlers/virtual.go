@@ -3,6 +3,7 @@ package handlers
 import (
 	"net/http"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,22 +14,15 @@ import (
 
 // answered serves a kind of which nothing is stored: what is created is filled in and given back.
 func (c *call) answered(obj kinds.Object, o *metav1.CreateOptions) error {
+	obj = c.track(nil, obj, o.FieldManager)
 	a := attributes{operation: admission.Create, options: o, dryRun: isDryRun(o.DryRun)}
 	if err := c.mutate(a, obj, nil); err != nil {
 		return err
 	}
-	if s := &c.kind.Strategy; s.PrepareCreate != nil {
-		s.PrepareCreate(c.ctx, obj)
-	}
-	if s := &c.kind.Strategy; s.Validate != nil {
-		if errs := s.Validate(c.ctx, obj); len(errs) > 0 {
-			return invalid(c.groupKind(), obj.GetName(), errs)
-		}
-	}
 	if err := c.validate(c.ctx, a, obj, nil); err != nil {
 		return err
 	}
-	out, err := c.kind.Answer(c.ctx, obj)
+	out, err := c.kind.Answer(c.ctx, obj, a.dryRun)
 	if err != nil {
 		return err
 	}
@@ -44,9 +38,6 @@ func (c *call) answered(obj kinds.Object, o *metav1.CreateOptions) error {
 
 // posted serves a subresource that takes an object and does something with it.
 func (c *call) posted() error {
-	if err := c.allowed(); err != nil {
-		return err
-	}
 	o, err := c.createOptions()
 	if err != nil {
 		return err
@@ -58,6 +49,7 @@ func (c *call) posted() error {
 	if err := c.decodeInto(body, c.gvk, o.FieldValidation); err != nil {
 		return err
 	}
+	c.auditBody(body, c.gvk)
 	if m, ok := body.(metav1.Object); ok {
 		if m.GetName() == "" {
 			m.SetName(c.name)
@@ -65,8 +57,10 @@ func (c *call) posted() error {
 		if err := c.inNamespace(m); err != nil {
 			return err
 		}
-		if err := c.sameName(m); err != nil {
-			return err
+		if _, token := body.(*authenticationv1.TokenRequest); !token { // which has an error of its own
+			if err := c.sameName(m); err != nil {
+				return err
+			}
 		}
 	}
 	a := attributes{operation: admission.Create, options: o, dryRun: isDryRun(o.DryRun)}

@@ -6,7 +6,10 @@ import (
 	"net/http"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/util/flowcontrol"
+	"k8s.io/streaming/pkg/httpstream/wsstream"
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
@@ -20,91 +23,115 @@ const minWatch = 30 * time.Minute
 
 // watch sends changes as they come.
 func (c *call) watch() error {
-	choice, err := c.accept(watchOffer)
-	if err != nil {
-		return err
-	}
 	o, predicate, err := c.listOptions()
 	if err != nil {
 		return err
 	}
+	events, err := c.eventWriter()
+	if err != nil {
+		return err
+	}
 	timeout := minWatch + rand.N(minWatch)
-	if o.TimeoutSeconds != nil {
+	if o.TimeoutSeconds != nil && *o.TimeoutSeconds != 0 {
 		timeout = time.Duration(*o.TimeoutSeconds) * time.Second
+	}
+	watcher, err := c.cache.Watch(c.ctx, cache.WatchOptions{
+		Namespace: c.namespace, ResourceVersion: o.ResourceVersion, Predicate: predicate,
+		Bookmarks: o.AllowWatchBookmarks, SendInitialEvents: o.SendInitialEvents,
+		Deadline: c.api.config.Clock.Now().Add(timeout),
+	})
+	feed := func(ctx context.Context, out outlet) { c.follow(ctx, watcher, events, out) }
+	switch {
+	case err == nil:
+		defer watcher.Close()
+	case apierrors.IsResourceExpired(err), apierrors.IsTimeout(err):
+		// A version that is too old, or too new, is told as if the watch had begun.
+		feed = func(_ context.Context, out outlet) { c.sendFailure(out, err) }
+	default:
+		return err
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, timeout)
 	defer cancel()
-	events, err := c.eventWriter(choice)
-	if err != nil {
-		return err
+	if wsstream.IsWebSocketRequest(c.r) {
+		c.overWebSocket(ctx, feed)
+		return nil
 	}
-	watcher, err := c.cache.Watch(ctx, cache.WatchOptions{
-		Namespace: c.namespace, ResourceVersion: o.ResourceVersion, Predicate: predicate,
-		Bookmarks: o.AllowWatchBookmarks, SendInitialEvents: o.SendInitialEvents,
-	})
-	if err != nil {
-		return err
-	}
-	defer watcher.Close()
-	c.stream(ctx, watcher, choice, events)
+	c.overHTTP(ctx, feed)
 	return nil
 }
 
-// stream writes events until the watch or the client ends; each batch is flushed once.
-func (c *call) stream(ctx context.Context, watcher *cache.Watcher, choice negotiate.Choice, events eventWriter) {
-	c.w.Header().Set("Content-Type", choice.Media.StreamType())
+// outlet is the way to the client of a watch.
+type outlet struct {
+	// send passes framed events on, at once. It fails when the client is gone.
+	send func(events []byte) error
+	// single tells that each event is a message of its own.
+	single bool
+}
+
+// overHTTP sends what feed produces as a response that grows.
+func (c *call) overHTTP(ctx context.Context, feed func(context.Context, outlet)) {
+	c.w.Header().Set("Content-Type", c.choice.Media.StreamType())
 	c.w.WriteHeader(http.StatusOK)
 	flusher := http.NewResponseController(c.w)
 	_ = flusher.Flush()
+	flowcontrol.WatchInitialized(ctx) // what comes now is no burden any more
+	feed(ctx, outlet{send: func(events []byte) error {
+		if _, err := c.w.Write(events); err != nil {
+			return err
+		}
+		return flusher.Flush()
+	}})
+}
+
+// follow sends events until the watch or the client ends; each batch is flushed once.
+func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventWriter, out outlet) {
 	var buf []byte
 	for {
 		batch, err := watcher.Next(ctx)
-		if err == nil {
-			buf, err = events.appendTo(buf[:0], batch)
-		} else {
-			buf = buf[:0]
-		}
-		if err != nil {
-			if ctx.Err() == nil {
-				buf = appendFailure(ctx, buf, choice.Media, err)
-				_, _ = c.w.Write(buf)
-				_ = flusher.Flush()
+		buf = buf[:0]
+		for i := 0; i < len(batch) && err == nil; i++ {
+			buf, err = events.append(buf, batch[i])
+			if out.single && err == nil {
+				err = out.send(buf)
+				buf = buf[:0]
 			}
-			return
 		}
-		if _, err := c.w.Write(buf); err != nil {
+		switch {
+		case ctx.Err() != nil:
 			return
-		}
-		if flusher.Flush() != nil {
+		case err != nil:
+			c.sendFailure(out, err)
+			return
+		case len(buf) > 0 && out.send(buf) != nil:
 			return
 		}
 	}
 }
 
-// appendFailure ends a watch by an event that says why.
-func appendFailure(ctx context.Context, buf []byte, media serial.MediaType, err error) []byte {
+// sendFailure ends a watch by an event that says why.
+func (c *call) sendFailure(out outlet, failure error) {
 	kind := metav1.Unversioned.WithKind("Status")
-	body, err := serial.Body(answer.StatusOf(ctx, err), kind, media)
-	if err != nil {
-		return buf
+	if body, err := serial.Body(answer.StatusOf(c.ctx, failure), kind, c.choice.Media); err == nil {
+		_ = out.send(serial.AppendWatchEvent(nil, c.choice.Media, "ERROR", kind, body))
 	}
-	return serial.AppendWatchEvent(buf, media, "ERROR", kind, body)
 }
 
 // eventWriter writes the events of one watch.
 type eventWriter interface {
-	appendTo(buf []byte, batch []cache.Event) ([]byte, error)
+	append(buf []byte, e cache.Event) ([]byte, error)
 }
 
-func (c *call) eventWriter(choice negotiate.Choice) (eventWriter, error) {
-	switch choice.Shape {
-	case "Table":
+func (c *call) eventWriter() (eventWriter, error) {
+	switch c.choice.Shape {
+	case negotiate.Table:
 		include, err := c.rowObject()
 		return &tableEvents{call: c, include: include}, err
-	case "PartialObjectMetadata":
-		return &objectEvents{media: choice.Media, format: c.format(choice.Media, cache.Metadata)}, nil
+	case negotiate.Metadata:
+		return &objectEvents{media: c.choice.Media, format: c.metadata()}, nil
+	case negotiate.MetadataList:
+		return nil, c.notAList()
 	}
-	return &objectEvents{media: choice.Media, format: c.format(choice.Media, cache.Whole)}, nil
+	return &objectEvents{media: c.choice.Media, format: c.format(c.choice.Media, cache.Whole)}, nil
 }
 
 type objectEvents struct {
@@ -112,15 +139,12 @@ type objectEvents struct {
 	format *cache.Format
 }
 
-func (o *objectEvents) appendTo(buf []byte, batch []cache.Event) ([]byte, error) {
-	for _, e := range batch {
-		body, err := e.Entry.Encoded(o.format)
-		if err != nil {
-			return buf, err
-		}
-		buf = serial.AppendWatchEvent(buf, o.media, string(e.Type), o.format.Kind, body)
+func (o *objectEvents) append(buf []byte, e cache.Event) ([]byte, error) {
+	body, err := e.Entry.Encoded(o.format)
+	if err != nil {
+		return buf, err
 	}
-	return buf, nil
+	return serial.AppendWatchEvent(buf, o.media, string(e.Type), o.format.Kind, body), nil
 }
 
 // tableEvents sends each object as a Table of one row; only the first has the columns.
@@ -130,24 +154,22 @@ type tableEvents struct {
 	started bool
 }
 
-func (t *tableEvents) appendTo(buf []byte, batch []cache.Event) ([]byte, error) {
-	for _, e := range batch {
-		table := serial.Table{
-			Kind: serial.TableKind("v1"),
-			Meta: metav1.ListMeta{ResourceVersion: e.Entry.Object.GetResourceVersion()},
-			Rows: t.call.rows([]*cache.Entry{e.Entry}, t.include),
-		}
-		if e.Type == cache.Bookmark {
-			table.Rows = t.call.bookmarkRow(e.Entry)
-		}
-		if !t.started {
-			t.started, table.Columns = true, t.call.columns()
-		}
-		body, err := serial.TableBody(table)
-		if err != nil {
-			return buf, err
-		}
-		buf = serial.AppendWatchEvent(buf, serial.JSON, string(e.Type), table.Kind, body)
+func (t *tableEvents) append(buf []byte, e cache.Event) ([]byte, error) {
+	include := t.include
+	if e.Type == cache.Bookmark && include == metav1.IncludeNone && len(e.Entry.Object.GetAnnotations()) > 0 {
+		include = metav1.IncludeMetadata // which says that the initial events are over
 	}
-	return buf, nil
+	table := serial.Table{
+		Kind: serial.TableKind(t.call.choice.Version),
+		Meta: metav1.ListMeta{ResourceVersion: e.Entry.Object.GetResourceVersion()},
+		Rows: t.call.rows([]*cache.Entry{e.Entry}, include),
+	}
+	if !t.started {
+		t.started, table.Columns = true, t.call.columns()
+	}
+	body, err := serial.TableBody(table)
+	if err != nil {
+		return buf, err
+	}
+	return serial.AppendWatchEvent(buf, serial.JSON, string(e.Type), table.Kind, body), nil
 }

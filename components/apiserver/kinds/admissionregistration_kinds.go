@@ -16,6 +16,7 @@ import (
 // configured is the strategy of kinds that configure admission: what of them counts is told by parts.
 func configured[P Object](of func(P) any, validate func(P) field.ErrorList) strategy[P] {
 	return strategy[P]{
+		Meta: MetaObjects, AnyFinalizer: true,
 		PrepareCreate: func(_ context.Context, obj P) { obj.SetGeneration(1) },
 		PrepareUpdate: func(_ context.Context, new, old P) {
 			if !apiequality.Semantic.DeepEqual(of(new), of(old)) {
@@ -78,6 +79,7 @@ func validatingPolicies() *Kind {
 		Default:    admissionregistration.DefaultValidatingPolicy,
 		Strategy:   s,
 		Status: &strategy[*admissionv1.ValidatingAdmissionPolicy]{
+			Meta: MetaNothing, AnyFinalizer: true,
 			PrepareUpdate: validatingPolicyParts.statusUpdate,
 			Reset:         []string{"spec"},
 		},

@@ -9,6 +9,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/apps"
 )
@@ -18,23 +19,29 @@ var deploymentParts = parts[*appsv1.Deployment, appsv1.DeploymentSpec, appsv1.De
 	status: func(d *appsv1.Deployment) *appsv1.DeploymentStatus { return &d.Status },
 }
 
+var deploymentTemplate = templated[*appsv1.Deployment]{
+	template: func(obj *appsv1.Deployment) *corev1.PodTemplateSpec { return &obj.Spec.Template },
+	path:     field.NewPath("spec", "template"),
+	naming:   true,
+}
+
 func deployments() *Kind {
 	return define(row[*appsv1.Deployment]{
 		Name: "Deployment", Resource: "deployments", ShortNames: []string{"deploy"}, Categories: []string{"all"},
 		Hub:     appsv1.SchemeGroupVersion,
 		Default: apps.DefaultDeployment,
 		Strategy: strategy[*appsv1.Deployment]{
-			PrepareCreate: deploymentParts.create,
-			PrepareUpdate: func(ctx context.Context, new, old *appsv1.Deployment) {
+			PrepareCreate: deploymentTemplate.create(deploymentParts.create),
+			PrepareUpdate: deploymentTemplate.update(func(ctx context.Context, new, old *appsv1.Deployment) {
 				deploymentParts.update(ctx, new, old)
 				// A change of annotations is one that the controller has to carry to replica sets.
 				if new.Generation == old.Generation && !apiequality.Semantic.DeepEqual(new.Annotations, old.Annotations) {
 					new.Generation++
 				}
-			},
+			}),
 			Validate:            apps.ValidateDeployment,
 			ValidateUpdate:      apps.ValidateDeploymentUpdate,
-			Warnings:            templateWarnings(func(d *appsv1.Deployment) *corev1.PodTemplateSpec { return &d.Spec.Template }),
+			Warnings:            deploymentTemplate.warnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			Reset:               []string{"status"},

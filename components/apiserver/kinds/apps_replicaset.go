@@ -1,12 +1,11 @@
 package kinds
 
 import (
-	"strconv"
-
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/apps"
 )
@@ -16,17 +15,23 @@ var replicaSetParts = parts[*appsv1.ReplicaSet, appsv1.ReplicaSetSpec, appsv1.Re
 	status: func(r *appsv1.ReplicaSet) *appsv1.ReplicaSetStatus { return &r.Status },
 }
 
+var replicaSetTemplate = templated[*appsv1.ReplicaSet]{
+	template: func(obj *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &obj.Spec.Template },
+	path:     field.NewPath("spec", "template"),
+	naming:   true,
+}
+
 func replicaSets() *Kind {
 	return define(row[*appsv1.ReplicaSet]{
 		Name: "ReplicaSet", Resource: "replicasets", ShortNames: []string{"rs"}, Categories: []string{"all"},
 		Hub:     appsv1.SchemeGroupVersion,
 		Default: apps.DefaultReplicaSet,
 		Strategy: strategy[*appsv1.ReplicaSet]{
-			PrepareCreate:       replicaSetParts.create,
-			PrepareUpdate:       replicaSetParts.update,
+			PrepareCreate:       replicaSetTemplate.create(replicaSetParts.create),
+			PrepareUpdate:       replicaSetTemplate.update(replicaSetParts.update),
 			Validate:            apps.ValidateReplicaSet,
 			ValidateUpdate:      apps.ValidateReplicaSetUpdate,
-			Warnings:            templateWarnings(func(r *appsv1.ReplicaSet) *corev1.PodTemplateSpec { return &r.Spec.Template }),
+			Warnings:            replicaSetTemplate.warnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			Reset:               []string{"status"},
@@ -45,8 +50,5 @@ func replicaSets() *Kind {
 		},
 		Columns: apps.ReplicaSetColumns(),
 		Row:     apps.ReplicaSetRow,
-		Fields: map[string]func(*appsv1.ReplicaSet) string{
-			"status.replicas": func(r *appsv1.ReplicaSet) string { return strconv.Itoa(int(r.Status.Replicas)) },
-		},
 	})
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/apps"
 )
@@ -17,19 +18,27 @@ var daemonSetParts = parts[*appsv1.DaemonSet, appsv1.DaemonSetSpec, appsv1.Daemo
 	status: func(d *appsv1.DaemonSet) *appsv1.DaemonSetStatus { return &d.Status },
 }
 
+var daemonSetTemplate = templated[*appsv1.DaemonSet]{
+	template: func(obj *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &obj.Spec.Template },
+	path:     field.NewPath("spec", "template"),
+	changed: func(new, old *appsv1.DaemonSet) bool {
+		return apps.TemplateGeneration(new) != apps.TemplateGeneration(old)
+	},
+}
+
 func daemonSets() *Kind {
 	return define(row[*appsv1.DaemonSet]{
 		Name: "DaemonSet", Resource: "daemonsets", ShortNames: []string{"ds"}, Categories: []string{"all"},
 		Hub:     appsv1.SchemeGroupVersion,
 		Default: apps.DefaultDaemonSet,
 		Strategy: strategy[*appsv1.DaemonSet]{
-			PrepareCreate: func(ctx context.Context, d *appsv1.DaemonSet) {
+			PrepareCreate: daemonSetTemplate.create(func(ctx context.Context, d *appsv1.DaemonSet) {
 				daemonSetParts.create(ctx, d)
 				if apps.TemplateGeneration(d) < 1 {
 					apps.SetTemplateGeneration(d, 1)
 				}
-			},
-			PrepareUpdate: func(ctx context.Context, new, old *appsv1.DaemonSet) {
+			}),
+			PrepareUpdate: daemonSetTemplate.update(func(ctx context.Context, new, old *appsv1.DaemonSet) {
 				daemonSetParts.update(ctx, new, old)
 				n := apps.TemplateGeneration(old)
 				if !apiequality.Semantic.DeepEqual(new.Spec.Template, old.Spec.Template) {
@@ -38,10 +47,10 @@ func daemonSets() *Kind {
 				if apps.TemplateGeneration(new) != n {
 					apps.SetTemplateGeneration(new, n)
 				}
-			},
+			}),
 			Validate:            apps.ValidateDaemonSet,
 			ValidateUpdate:      apps.ValidateDaemonSetUpdate,
-			Warnings:            templateWarnings(func(d *appsv1.DaemonSet) *corev1.PodTemplateSpec { return &d.Spec.Template }),
+			Warnings:            daemonSetTemplate.warnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			Reset:               []string{"status"},
@@ -61,18 +70,31 @@ var statefulSetParts = parts[*appsv1.StatefulSet, appsv1.StatefulSetSpec, appsv1
 	status: func(s *appsv1.StatefulSet) *appsv1.StatefulSetStatus { return &s.Status },
 }
 
+var statefulSetTemplate = templated[*appsv1.StatefulSet]{
+	template: func(obj *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &obj.Spec.Template },
+	path:     field.NewPath("spec", "template"),
+}
+
 func statefulSets() *Kind {
 	return define(row[*appsv1.StatefulSet]{
 		Name: "StatefulSet", Resource: "statefulsets", ShortNames: []string{"sts"}, Categories: []string{"all"},
 		Hub:     appsv1.SchemeGroupVersion,
 		Default: apps.DefaultStatefulSet,
 		Strategy: strategy[*appsv1.StatefulSet]{
-			PrepareCreate:       statefulSetParts.create,
-			PrepareUpdate:       statefulSetParts.update,
-			Validate:            apps.ValidateStatefulSet,
-			ValidateUpdate:      apps.ValidateStatefulSetUpdate,
-			Warnings:            templateWarnings(func(s *appsv1.StatefulSet) *corev1.PodTemplateSpec { return &s.Spec.Template }),
-			ValidateName:        validation.NameIsDNSSubdomain,
+			PrepareCreate: statefulSetTemplate.create(func(ctx context.Context, s *appsv1.StatefulSet) {
+				apps.DropDisabled(s, nil)
+				statefulSetParts.create(ctx, s)
+			}),
+			PrepareUpdate: statefulSetTemplate.update(func(ctx context.Context, new, old *appsv1.StatefulSet) {
+				apps.DropDisabled(new, old)
+				statefulSetParts.update(ctx, new, old)
+			}),
+			Validate:       apps.ValidateStatefulSet,
+			ValidateUpdate: apps.ValidateStatefulSetUpdate,
+			Warnings: func(new, old *appsv1.StatefulSet) []string {
+				return append(statefulSetTemplate.warnings(new, old), apps.StatefulSetWarnings(new, old)...)
+			},
+			ValidateName:        validation.NameIsDNSLabel,
 			UnconditionalUpdate: true,
 			Reset:               []string{"status"},
 		},
@@ -98,6 +120,7 @@ func controllerRevisions() *Kind {
 		Name: "ControllerRevision", Resource: "controllerrevisions",
 		Hub: appsv1.SchemeGroupVersion,
 		Strategy: strategy[*appsv1.ControllerRevision]{
+			Meta:                MetaAll,
 			Validate:            apps.ValidateRevision,
 			ValidateUpdate:      apps.ValidateRevisionUpdate,
 			ValidateName:        validation.NameIsDNSSubdomain,

@@ -7,6 +7,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/batch"
 )
@@ -16,20 +17,28 @@ var jobParts = parts[*batchv1.Job, batchv1.JobSpec, batchv1.JobStatus]{
 	status: func(j *batchv1.Job) *batchv1.JobStatus { return &j.Status },
 }
 
+var jobTemplate = templated[*batchv1.Job]{
+	template: func(obj *batchv1.Job) *corev1.PodTemplateSpec { return &obj.Spec.Template },
+	path:     field.NewPath("spec", "template"),
+	naming:   true,
+	more:     func(j *batchv1.Job) []string { return batch.SpecWarnings(&j.Spec, field.NewPath("spec")) },
+}
+
 func jobs() *Kind {
 	return define(row[*batchv1.Job]{
 		Name: "Job", Resource: "jobs", Categories: []string{"all"},
 		Hub:     batchv1.SchemeGroupVersion,
 		Default: batch.DefaultJob,
 		Strategy: strategy[*batchv1.Job]{
-			PrepareCreate: func(ctx context.Context, j *batchv1.Job) {
+			Meta: MetaAll,
+			PrepareCreate: jobTemplate.create(func(ctx context.Context, j *batchv1.Job) {
 				batch.GenerateSelector(j)
 				jobParts.create(ctx, j)
-			},
-			PrepareUpdate:       jobParts.update,
+			}),
+			PrepareUpdate:       jobTemplate.update(jobParts.update),
 			Validate:            batch.ValidateJob,
 			ValidateUpdate:      batch.ValidateJobUpdate,
-			Warnings:            templateWarnings(func(j *batchv1.Job) *corev1.PodTemplateSpec { return &j.Spec.Template }),
+			Warnings:            jobTemplate.warnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			OrphanByDefault:     true,
@@ -45,6 +54,7 @@ func jobs() *Kind {
 		Fields: map[string]func(*batchv1.Job) string{
 			"status.successful": func(j *batchv1.Job) string { return strconv.Itoa(int(j.Status.Succeeded)) },
 		},
+		Unselectable: "field label %q not supported for Job",
 	})
 }
 
@@ -53,21 +63,32 @@ var cronJobParts = parts[*batchv1.CronJob, batchv1.CronJobSpec, batchv1.CronJobS
 	status: func(c *batchv1.CronJob) *batchv1.CronJobStatus { return &c.Status },
 }
 
+var cronJobTemplate = templated[*batchv1.CronJob]{
+	template: func(obj *batchv1.CronJob) *corev1.PodTemplateSpec { return &obj.Spec.JobTemplate.Spec.Template },
+	path:     field.NewPath("spec", "jobTemplate", "spec", "template"),
+	naming:   true,
+	more: func(c *batchv1.CronJob) []string {
+		return batch.SpecWarnings(&c.Spec.JobTemplate.Spec, field.NewPath("spec", "jobTemplate", "spec"))
+	},
+}
+
 func cronJobs() *Kind {
 	return define(row[*batchv1.CronJob]{
 		Name: "CronJob", Resource: "cronjobs", ShortNames: []string{"cj"}, Categories: []string{"all"},
 		Hub:     batchv1.SchemeGroupVersion,
 		Default: batch.DefaultCronJob,
 		Strategy: strategy[*batchv1.CronJob]{
-			PrepareCreate:       cronJobParts.create,
-			PrepareUpdate:       cronJobParts.update,
+			PrepareCreate:       cronJobTemplate.create(cronJobParts.create),
+			PrepareUpdate:       cronJobTemplate.update(cronJobParts.update),
 			Validate:            batch.ValidateCronJob,
 			ValidateUpdate:      batch.ValidateCronJobUpdate,
+			Warnings:            cronJobTemplate.warnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*batchv1.CronJob]{
+			Meta: MetaNothing, AnyFinalizer: true,
 			PrepareUpdate: cronJobParts.statusUpdate,
 			Reset:         []string{"spec"},
 		},

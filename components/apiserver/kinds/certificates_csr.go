@@ -4,7 +4,6 @@ import (
 	"context"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -29,17 +28,19 @@ func certificateSigningRequests(deps Deps) *Kind {
 		Hub:     certificatesv1.SchemeGroupVersion,
 		Default: certificates.Default,
 		Strategy: strategy[*csr]{
+			Meta:          MetaAll,
 			PrepareCreate: prepareCSR,
 			PrepareUpdate: func(_ context.Context, new, old *csr) {
 				new.Spec, new.Status = old.Spec, old.Status
 			},
 			Validate:            certificates.Validate,
 			ValidateUpdate:      certificates.ValidateUpdate,
-			ValidateName:        validation.NameIsDNSSubdomain,
+			ValidateName:        func(string, bool) []string { return nil }, // whatever can stand in a path
 			UnconditionalUpdate: true,
 			Reset:               []string{"spec", "status"},
 		},
 		Status: &strategy[*csr]{
+			Meta: MetaAll,
 			PrepareUpdate: func(_ context.Context, new, old *csr) {
 				new.Spec = old.Spec
 				certificates.KeepDecision(new, old)

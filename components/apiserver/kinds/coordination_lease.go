@@ -13,6 +13,7 @@ func leases() *Kind {
 		Name: "Lease", Resource: "leases",
 		Hub: coordinationv1.SchemeGroupVersion,
 		Strategy: strategy[*coordinationv1.Lease]{
+			AnyFinalizer:   true,
 			Validate:       coordination.ValidateLease,
 			ValidateUpdate: func(new, _ *coordinationv1.Lease) field.ErrorList { return coordination.ValidateLease(new) },
 			ValidateName:   validation.NameIsDNSSubdomain,

@@ -15,6 +15,7 @@ func configMaps() *Kind {
 		Name: "ConfigMap", Resource: "configmaps", ShortNames: []string{"cm"},
 		Hub: corev1.SchemeGroupVersion,
 		Strategy: strategy[*corev1.ConfigMap]{
+			Meta:                MetaAll,
 			Validate:            core.ValidateConfigMap,
 			ValidateUpdate:      core.ValidateConfigMapUpdate,
 			ValidateName:        validation.NameIsDNSSubdomain,
@@ -31,6 +32,7 @@ func secrets() *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultSecret,
 		Strategy: strategy[*corev1.Secret]{
+			Meta: MetaAll,
 			// stringData is write-only.
 			PrepareCreate: func(_ context.Context, s *corev1.Secret) { core.FoldStringData(s) },
 			PrepareUpdate: func(_ context.Context, new, old *corev1.Secret) {
@@ -57,6 +59,7 @@ func serviceAccounts() *Kind {
 		Name: "ServiceAccount", Resource: "serviceaccounts", ShortNames: []string{"sa"},
 		Hub: corev1.SchemeGroupVersion,
 		Strategy: strategy[*corev1.ServiceAccount]{
+			Meta:                MetaAll,
 			PrepareCreate:       func(_ context.Context, s *corev1.ServiceAccount) { core.TrimSecretReferences(s) },
 			PrepareUpdate:       func(_ context.Context, new, _ *corev1.ServiceAccount) { core.TrimSecretReferences(new) },
 			ValidateName:        validation.ValidateServiceAccountName,

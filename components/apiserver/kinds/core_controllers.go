@@ -19,6 +19,13 @@ var controllerParts = parts[*corev1.ReplicationController, corev1.ReplicationCon
 	status: func(r *corev1.ReplicationController) *corev1.ReplicationControllerStatus { return &r.Status },
 }
 
+var controllerTemplate = templated[*corev1.ReplicationController]{
+	template: func(obj *corev1.ReplicationController) *corev1.PodTemplateSpec { return obj.Spec.Template },
+	path:     field.NewPath("spec", "template"),
+	naming:   true,
+	changed:  func(_, _ *corev1.ReplicationController) bool { return false },
+}
+
 func replicationControllers() *Kind {
 	return define(row[*corev1.ReplicationController]{
 		Name: "ReplicationController", Resource: "replicationcontrollers", ShortNames: []string{"rc"}, Categories: []string{"all"},
@@ -26,18 +33,20 @@ func replicationControllers() *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultController,
 		Strategy: strategy[*corev1.ReplicationController]{
-			PrepareCreate:       controllerParts.create,
-			PrepareUpdate:       controllerParts.update,
+			PrepareCreate:       controllerTemplate.create(controllerParts.create),
+			PrepareUpdate:       controllerTemplate.update(controllerParts.update),
 			Validate:            core.ValidateController,
-			ValidateUpdate:      func(new, _ *corev1.ReplicationController) field.ErrorList { return core.ValidateController(new) },
+			ValidateUpdate:      core.ValidateControllerUpdate,
+			Warnings:            controllerTemplate.warnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			OrphanByDefault:     true,
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*corev1.ReplicationController]{
-			PrepareUpdate: controllerParts.statusUpdate,
-			Reset:         []string{"spec"},
+			PrepareUpdate:  controllerParts.statusUpdate,
+			ValidateUpdate: core.ValidateControllerStatus,
+			Reset:          []string{"spec"},
 		},
 		Scale: &scale[*corev1.ReplicationController]{
 			Get: func(r *corev1.ReplicationController) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus) {
@@ -56,20 +65,26 @@ func replicationControllers() *Kind {
 	})
 }
 
+var podTemplateTemplate = templated[*corev1.PodTemplate]{
+	template: func(obj *corev1.PodTemplate) *corev1.PodTemplateSpec { return &obj.Template },
+	path:     field.NewPath("template"),
+}
+
 func podTemplates() *Kind {
 	return define(row[*corev1.PodTemplate]{
 		Name: "PodTemplate", Resource: "podtemplates",
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultPodTemplate,
 		Strategy: strategy[*corev1.PodTemplate]{
-			PrepareCreate: func(_ context.Context, t *corev1.PodTemplate) { t.Generation = 1 },
-			PrepareUpdate: func(_ context.Context, new, old *corev1.PodTemplate) {
+			PrepareCreate: podTemplateTemplate.create(func(_ context.Context, t *corev1.PodTemplate) { t.Generation = 1 }),
+			PrepareUpdate: podTemplateTemplate.update(func(_ context.Context, new, old *corev1.PodTemplate) {
 				if !apiequality.Semantic.DeepEqual(new.Template, old.Template) {
 					new.Generation = old.Generation + 1
 				}
-			},
+			}),
 			Validate:            core.ValidatePodTemplate,
-			ValidateUpdate:      func(new, _ *corev1.PodTemplate) field.ErrorList { return core.ValidatePodTemplate(new) },
+			ValidateUpdate:      core.ValidatePodTemplateUpdate,
+			Warnings:            podTemplateTemplate.warnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			ReturnDeleted:       true,

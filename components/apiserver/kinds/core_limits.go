@@ -43,6 +43,7 @@ func limitRanges() *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultLimitRange,
 		Strategy: strategy[*corev1.LimitRange]{
+			Meta:                MetaObjects,
 			Validate:            core.ValidateLimitRange,
 			ValidateUpdate:      func(new, _ *corev1.LimitRange) field.ErrorList { return core.ValidateLimitRange(new) },
 			ValidateName:        validation.NameIsDNSSubdomain,

@@ -27,6 +27,7 @@ func namespaces() *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultNamespace,
 		Strategy: strategy[*corev1.Namespace]{
+			Meta: MetaAll,
 			PrepareCreate: func(_ context.Context, n *corev1.Namespace) {
 				n.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
 				if !slices.Contains(n.Spec.Finalizers, corev1.FinalizerKubernetes) {
@@ -56,7 +57,6 @@ func namespaces() *Kind {
 		Row:          core.NamespaceRow,
 		Fields: map[string]func(*corev1.Namespace) string{
 			"status.phase": func(n *corev1.Namespace) string { return string(n.Status.Phase) },
-			"name":         func(n *corev1.Namespace) string { return n.Name },
 		},
 	})
 }

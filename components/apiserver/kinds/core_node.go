@@ -20,6 +20,7 @@ func nodes() *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultNode,
 		Strategy: strategy[*corev1.Node]{
+			Meta: MetaAll,
 			// A kubelet creates its node with a status.
 			PrepareUpdate:       nodeParts.keepStatus,
 			Validate:            core.ValidateNode,

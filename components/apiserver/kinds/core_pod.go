@@ -9,6 +9,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/warning"
 
 	"quintet.dev/quintet/components/apiserver/kinds/core"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
@@ -19,14 +20,22 @@ var podParts = parts[*corev1.Pod, corev1.PodSpec, corev1.PodStatus]{
 	status: func(p *corev1.Pod) *corev1.PodStatus { return &p.Status },
 }
 
-func pods() *Kind {
+func pods(deps Deps) *Kind {
 	return define(row[*corev1.Pod]{
 		Name: "Pod", Resource: "pods", ShortNames: []string{"po"}, Categories: []string{"all"},
 		Hub:     corev1.SchemeGroupVersion,
 		Default: podspec.DefaultPod,
 		Strategy: strategy[*corev1.Pod]{
-			PrepareCreate:       func(_ context.Context, p *corev1.Pod) { podspec.PrepareCreate(p) },
-			PrepareUpdate:       podParts.update,
+			Meta: MetaAll,
+			PrepareCreate: func(ctx context.Context, p *corev1.Pod) {
+				for _, text := range podspec.PrepareCreate(p, deps.now()) {
+					warning.AddWarning(ctx, "", text)
+				}
+			},
+			PrepareUpdate: func(ctx context.Context, new, old *corev1.Pod) {
+				podspec.PrepareUpdate(new, old)
+				podParts.update(ctx, new, old)
+			},
 			Validate:            podspec.ValidateCreate,
 			ValidateUpdate:      podspec.ValidateUpdate,
 			Warnings:            podspec.PodWarnings,
@@ -65,6 +74,7 @@ func pods() *Kind {
 		Row:           core.PodRow,
 		RowConditions: core.PodRowConditions,
 		Fields: map[string]func(*corev1.Pod) string{
+			"spec.host":                func(p *corev1.Pod) string { return p.Spec.NodeName }, // as it was called once
 			"spec.nodeName":            func(p *corev1.Pod) string { return p.Spec.NodeName },
 			"spec.restartPolicy":       func(p *corev1.Pod) string { return string(p.Spec.RestartPolicy) },
 			"spec.schedulerName":       func(p *corev1.Pod) string { return p.Spec.SchedulerName },
@@ -159,6 +169,6 @@ func bindings(deps Deps) *Kind {
 	return define(row[*corev1.Binding]{
 		Name: "Binding", Resource: "bindings",
 		Hub:    corev1.SchemeGroupVersion,
-		Answer: answer("bindings", deps.Bind),
+		Answer: served("bindings", deps.Bind),
 	})
 }

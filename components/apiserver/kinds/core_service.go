@@ -57,6 +57,7 @@ func endpoints() *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultEndpoints,
 		Strategy: strategy[*corev1.Endpoints]{
+			Meta:                MetaAll,
 			Validate:            core.ValidateEndpoints,
 			ValidateUpdate:      func(new, _ *corev1.Endpoints) field.ErrorList { return core.ValidateEndpoints(new) },
 			ValidateName:        validation.NameIsDNSSubdomain,

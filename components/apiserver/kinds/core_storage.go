@@ -21,6 +21,7 @@ func persistentVolumes(deps Deps) *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultVolume,
 		Strategy: strategy[*corev1.PersistentVolume]{
+			Meta: MetaObjects,
 			PrepareCreate: func(_ context.Context, v *corev1.PersistentVolume) {
 				now := metav1.NewTime(deps.now())
 				v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: &now}
@@ -28,6 +29,7 @@ func persistentVolumes(deps Deps) *Kind {
 			PrepareUpdate:       volumeParts.keepStatus,
 			Validate:            core.ValidateVolume,
 			ValidateUpdate:      core.ValidateVolumeUpdate,
+			Warnings:            core.VolumeWarnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			ReturnDeleted:       true,
@@ -42,9 +44,6 @@ func persistentVolumes(deps Deps) *Kind {
 		},
 		Columns: core.VolumeColumns(),
 		Row:     core.VolumeRow,
-		Fields: map[string]func(*corev1.PersistentVolume) string{
-			"name": func(v *corev1.PersistentVolume) string { return v.Name },
-		},
 	})
 }
 
@@ -59,6 +58,7 @@ func persistentVolumeClaims() *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultClaim,
 		Strategy: strategy[*corev1.PersistentVolumeClaim]{
+			Meta: MetaAll,
 			PrepareCreate: func(_ context.Context, c *corev1.PersistentVolumeClaim) {
 				c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
 				core.NormalizeSource(&c.Spec)
@@ -80,8 +80,5 @@ func persistentVolumeClaims() *Kind {
 		},
 		Columns: core.ClaimColumns(),
 		Row:     core.ClaimRow,
-		Fields: map[string]func(*corev1.PersistentVolumeClaim) string{
-			"name": func(c *corev1.PersistentVolumeClaim) string { return c.Name },
-		},
 	})
 }

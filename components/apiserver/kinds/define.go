@@ -26,6 +26,7 @@ type row[P Object] struct {
 	Verbs      []string
 
 	Hub     schema.GroupVersion
+	Stored  schema.GroupVersion // Hub if empty
 	Default func(obj P)
 	// Others are further served versions; OthersFirst tells that the preferred one is among them.
 	Others      []Version
@@ -36,15 +37,16 @@ type row[P Object] struct {
 	Scale        *scale[P]    // serves /scale
 	Subresources []Subresource
 
-	Columns []metav1.TableColumnDefinition // nil: name and creation time
+	Columns []metav1.TableColumnDefinition // nil: name and creation time; none at all for virtual kinds
 	Row     func(obj P, now time.Time) []any
 	// RowConditions is optional.
 	RowConditions func(obj P) []metav1.TableRowCondition
 
-	Fields  map[string]func(obj P) string
-	Indexed []string
-	TTL     func(obj P) time.Duration
-	Answer  func(ctx context.Context, obj P) (P, error)
+	Fields       map[string]func(obj P) string
+	Unselectable string
+	Indexed      []string
+	TTL          func(obj P) time.Duration
+	Answer       answer[P]
 }
 
 // strategy is Strategy with typed hooks; see there.
@@ -54,6 +56,8 @@ type strategy[P Object] struct {
 	Validate       func(obj P) field.ErrorList
 	ValidateUpdate func(new, old P) field.ErrorList
 	ValidateName   func(name string, prefix bool) []string
+	Meta           MetaCheck
+	AnyFinalizer   bool
 	Warnings       func(new, old P) []string
 	Canonicalize   func(obj P)
 	Allocate       func(ctx context.Context, new, old P, dryRun bool) (func(stored bool), error)
@@ -83,8 +87,8 @@ func define[P Object](r row[P]) *Kind {
 	k := &Kind{
 		Name: r.Name, Resource: r.Resource, Singular: strings.ToLower(r.Name),
 		ShortNames: r.ShortNames, Categories: r.Categories, Namespaced: !r.Cluster,
-		Hub: r.Hub, Prefix: r.Prefix, Verbs: r.Verbs,
-		Columns: r.Columns, Indexed: r.Indexed,
+		Hub: r.Hub, Stored: r.Stored, Prefix: r.Prefix, Verbs: r.Verbs,
+		Columns: r.Columns, Indexed: r.Indexed, Unselectable: r.Unselectable,
 	}
 	if r.OthersFirst {
 		k.Versions = append(append([]Version{}, r.Others...), hub)
@@ -110,9 +114,10 @@ func define[P Object](r row[P]) *Kind {
 		})
 	}
 	k.Subresources = append(k.Subresources, r.Subresources...)
-	if r.Row != nil {
+	switch {
+	case r.Row != nil:
 		k.Row = func(obj Object, now time.Time) []any { return r.Row(obj.(P), now) }
-	} else {
+	case r.Answer == nil:
 		k.Columns, k.Row = plainColumns(), plainRow
 	}
 	if r.RowConditions != nil {
@@ -129,17 +134,19 @@ func define[P Object](r row[P]) *Kind {
 	}
 	if r.Answer != nil {
 		k.Verbs = []string{"create"}
-		k.Answer = func(ctx context.Context, obj Object) (Object, error) { return r.Answer(ctx, obj.(P)) }
+		k.Answer = func(ctx context.Context, obj Object, dryRun bool) (Object, error) {
+			return r.Answer(ctx, obj.(P), dryRun)
+		}
 	}
 	return k
 }
 
 func (s strategy[P]) erase(versions []Version) Strategy {
 	out := Strategy{
-		ValidateName:   s.ValidateName,
+		ValidateName: s.ValidateName, Meta: s.Meta, AnyFinalizer: s.AnyFinalizer,
 		CreateOnUpdate: s.CreateOnUpdate, UnconditionalUpdate: s.UnconditionalUpdate, OrphanByDefault: s.OrphanByDefault,
 		ReturnDeleted: s.ReturnDeleted,
-		Canonicalize:  apply1(s.Canonicalize), Terminate: apply1(s.Terminate),
+		Canonicalize:  inTurn(apply1(s.Canonicalize), emptiesDropper(reflect.TypeFor[P]())), Terminate: apply1(s.Terminate),
 		ResetFields: resetFields(versions, s.Reset),
 	}
 	if f := s.PrepareCreate; f != nil {
@@ -204,6 +211,17 @@ func apply1[P Object](f func(P)) func(Object) {
 		return nil
 	}
 	return func(obj Object) { f(obj.(P)) }
+}
+
+// inTurn is second after first, which may be nil.
+func inTurn(first, second func(Object)) func(Object) {
+	if first == nil {
+		return second
+	}
+	return func(obj Object) {
+		first(obj)
+		second(obj)
+	}
 }
 
 func orNil[P Object](obj Object) P {

@@ -16,6 +16,7 @@ func endpointSlices() *Kind {
 		Hub:     discoveryv1.SchemeGroupVersion,
 		Default: discovery.Default,
 		Strategy: strategy[*discoveryv1.EndpointSlice]{
+			Meta:                MetaObjects,
 			PrepareCreate:       func(_ context.Context, s *discoveryv1.EndpointSlice) { s.Generation = 1 },
 			PrepareUpdate:       prepareSliceUpdate,
 			Validate:            discovery.Validate,

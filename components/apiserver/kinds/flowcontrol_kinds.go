@@ -19,6 +19,7 @@ func flowSchemas() *Kind {
 		Hub:     flowcontrolv1.SchemeGroupVersion,
 		Default: flowcontrol.DefaultSchema,
 		Strategy: strategy[*flowcontrolv1.FlowSchema]{
+			Meta:                MetaObjects,
 			PrepareCreate:       flowSchemaParts.create,
 			PrepareUpdate:       flowSchemaParts.update,
 			Validate:            flowcontrol.ValidateSchema,
@@ -51,6 +52,7 @@ func priorityLevels() *Kind {
 		Hub:     flowcontrolv1.SchemeGroupVersion,
 		Default: flowcontrol.DefaultLevel,
 		Strategy: strategy[*flowcontrolv1.PriorityLevelConfiguration]{
+			Meta:          MetaObjects,
 			PrepareCreate: priorityLevelParts.create,
 			PrepareUpdate: priorityLevelParts.update,
 			Validate:      flowcontrol.ValidateLevel,

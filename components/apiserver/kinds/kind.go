@@ -39,6 +39,8 @@ type Kind struct {
 
 	// Hub is the version that is stored. It is one of Versions.
 	Hub schema.GroupVersion
+	// Stored is the version in which objects lie in the store, as JSON, if that is not the Hub.
+	Stored schema.GroupVersion
 	// Versions are all group versions under which the kind is served, preferred first. They may span groups: events are
 	// served by "" and by events.k8s.io from one stored form.
 	Versions []Version
@@ -47,15 +49,15 @@ type Kind struct {
 	// Verbs are those of the main resource, in discovery's spelling and order; nil means all eight.
 	Verbs []string
 	// Answer makes the kind virtual: create is its only verb, is answered by this, and nothing is stored (reviews).
-	// It gets a hub object that it owns and may return. Errors are API status errors.
-	Answer func(ctx context.Context, obj Object) (Object, error)
+	// It gets a hub object that it owns and may return; a dry run must change nothing. Errors are API status errors.
+	Answer func(ctx context.Context, obj Object, dryRun bool) (Object, error)
 	// TTL bounds the life of a stored object (events); nil or 0 means for ever.
 	TTL func(obj Object) time.Duration
 
 	Strategy     Strategy
 	Subresources []Subresource
 	Columns      []metav1.TableColumnDefinition
-	// Row returns the cells for Columns. now is for ages.
+	// Row returns the cells for Columns. now is for ages. nil means that there is no Table of the kind.
 	Row func(obj Object, now time.Time) []any
 	// RowConditions tells of a Table's row what readers may want to hide (pods that have ended); nil means never any.
 	RowConditions func(obj Object) []metav1.TableRowCondition
@@ -63,6 +65,8 @@ type Kind struct {
 	// Fields are the values that field selectors may name, besides metadata.name and metadata.namespace. Each key is a
 	// label of the selector, e.g. "spec.nodeName"; nil means there are none.
 	Fields map[string]func(obj Object) string
+	// Unselectable is the answer to a selector that names another field, which %s or %q stand for; "" is the usual one.
+	Unselectable string
 	// Indexed names those of Fields (or metadata.name) that the cache keeps an index for.
 	Indexed []string
 
@@ -98,11 +102,11 @@ type Version struct {
 	Fields map[string]string
 	// DeprecationWarning is sent with every request for this version, "" for none.
 	DeprecationWarning string
+	// Unserved versions are only for what is stored in them.
+	Unserved bool
 
 	// The rest is for custom resources, whose versions may differ in more than their fields.
 
-	// Unserved versions are only for what was stored in them.
-	Unserved bool
 	// Subresources are those of this version alone.
 	Subresources []Subresource
 	// Columns and Row take the place of the kind's. Row gets a hub object.
@@ -127,6 +131,9 @@ type Strategy struct {
 	ValidateUpdate func(ctx context.Context, new, old Object) field.ErrorList
 	// ValidateName checks metadata.name (prefix: it is a generateName); nil means a DNS subdomain.
 	ValidateName func(name string, prefix bool) []string
+	// Meta and AnyFinalizer tell how the kind's own validation looks at metadata.
+	Meta         MetaCheck
+	AnyFinalizer bool // also at names without a domain that are none of Kubernetes' own
 	// Warnings are told to the client with a request that succeeds. old is nil on create.
 	Warnings func(ctx context.Context, new, old Object) []string
 	// Canonicalize runs after validation, before storing.
@@ -155,6 +162,18 @@ type Strategy struct {
 	// apply therefore must not own through it.
 	ResetFields map[string]*fieldpath.Set
 }
+
+// MetaCheck is what a kind's own validation says of metadata, beside what is said of all kinds: clients are told of a fault
+// that both find twice, as with upstream.
+type MetaCheck int
+
+// The checks. New objects are checked by all but MetaNothing.
+const (
+	MetaChanges MetaCheck = iota // of changed objects, whether the change is allowed
+	MetaObjects                  // of changed objects, all that new ones are checked for
+	MetaAll                      // both
+	MetaNothing
+)
 
 // Subresource is a door into an object, e.g. "status". Those with Strategy or Scale are served from the stored object by
 // the ordinary verbs; all others (log, exec, binding, token, ...) are served by a handler of that name.

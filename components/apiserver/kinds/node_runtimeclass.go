@@ -13,6 +13,7 @@ func runtimeClasses() *Kind {
 		Hub:     nodev1.SchemeGroupVersion,
 		Default: node.Default,
 		Strategy: strategy[*nodev1.RuntimeClass]{
+			Meta: MetaAll, AnyFinalizer: true,
 			Validate:       node.Validate,
 			ValidateUpdate: node.ValidateUpdate,
 			ValidateName:   validation.NameIsDNSSubdomain,

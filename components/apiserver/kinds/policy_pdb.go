@@ -18,6 +18,7 @@ func podDisruptionBudgets() *Kind {
 		Name: "PodDisruptionBudget", Resource: "poddisruptionbudgets", ShortNames: []string{"pdb"},
 		Hub: policyv1.SchemeGroupVersion,
 		Strategy: strategy[*policyv1.PodDisruptionBudget]{
+			Meta: MetaNothing, AnyFinalizer: true,
 			PrepareCreate:  budgetParts.create,
 			PrepareUpdate:  budgetParts.update,
 			Validate:       policy.Validate,
@@ -26,6 +27,7 @@ func podDisruptionBudgets() *Kind {
 			Reset:          []string{"status"},
 		},
 		Status: &strategy[*policyv1.PodDisruptionBudget]{
+			Meta: MetaNothing, AnyFinalizer: true,
 			PrepareUpdate:  budgetParts.statusUpdate,
 			ValidateUpdate: policy.ValidateStatus,
 			Reset:          []string{"spec"},

@@ -12,6 +12,7 @@ func roles() *Kind {
 		Name: "Role", Resource: "roles",
 		Hub: rbacv1.SchemeGroupVersion,
 		Strategy: strategy[*rbacv1.Role]{
+			Meta:                MetaAll,
 			Validate:            rbac.ValidateRole,
 			ValidateUpdate:      func(new, _ *rbacv1.Role) field.ErrorList { return rbac.ValidateRole(new) },
 			ValidateName:        rbac.ValidateName,
@@ -26,6 +27,7 @@ func clusterRoles() *Kind {
 		Name: "ClusterRole", Resource: "clusterroles", Cluster: true,
 		Hub: rbacv1.SchemeGroupVersion,
 		Strategy: strategy[*rbacv1.ClusterRole]{
+			Meta:                MetaAll,
 			Validate:            rbac.ValidateClusterRole,
 			ValidateUpdate:      func(new, _ *rbacv1.ClusterRole) field.ErrorList { return rbac.ValidateClusterRole(new) },
 			ValidateName:        rbac.ValidateName,
@@ -45,6 +47,7 @@ func roleBindings() *Kind {
 			rbac.DefaultSubjects(b.Subjects)
 		},
 		Strategy: strategy[*rbacv1.RoleBinding]{
+			Meta:     MetaAll,
 			Validate: func(b *rbacv1.RoleBinding) field.ErrorList { return rbac.ValidateBinding(b.RoleRef, b.Subjects, true) },
 			ValidateUpdate: func(new, old *rbacv1.RoleBinding) field.ErrorList {
 				return append(rbac.ValidateBinding(new.RoleRef, new.Subjects, true), rbac.ValidateBindingUpdate(new.RoleRef, old.RoleRef)...)
@@ -68,6 +71,7 @@ func clusterRoleBindings() *Kind {
 			rbac.DefaultSubjects(b.Subjects)
 		},
 		Strategy: strategy[*rbacv1.ClusterRoleBinding]{
+			Meta: MetaAll,
 			Validate: func(b *rbacv1.ClusterRoleBinding) field.ErrorList {
 				return rbac.ValidateBinding(b.RoleRef, b.Subjects, false)
 			},

@@ -17,6 +17,7 @@ func storageClasses() *Kind {
 		Hub:     storagev1.SchemeGroupVersion,
 		Default: storage.DefaultClass,
 		Strategy: strategy[*storagev1.StorageClass]{
+			Meta:                MetaAll,
 			Validate:            storage.ValidateClass,
 			ValidateUpdate:      storage.ValidateClassUpdate,
 			ValidateName:        validation.NameIsDNSSubdomain,
@@ -38,6 +39,7 @@ func volumeAttachments() *Kind {
 		Name: "VolumeAttachment", Resource: "volumeattachments", Cluster: true,
 		Hub: storagev1.SchemeGroupVersion,
 		Strategy: strategy[*storagev1.VolumeAttachment]{
+			Meta:           MetaObjects,
 			PrepareCreate:  attachmentParts.plainCreate,
 			PrepareUpdate:  attachmentParts.keepStatus,
 			Validate:       storage.ValidateAttachment,
@@ -47,6 +49,7 @@ func volumeAttachments() *Kind {
 			Reset:          []string{"status"},
 		},
 		Status: &strategy[*storagev1.VolumeAttachment]{
+			Meta: MetaNothing, AnyFinalizer: true,
 			PrepareUpdate: attachmentParts.statusUpdate,
 			Reset:         []string{"spec"},
 		},
@@ -61,13 +64,16 @@ func csiDrivers() *Kind {
 		Hub:     storagev1.SchemeGroupVersion,
 		Default: storage.DefaultDriver,
 		Strategy: strategy[*storagev1.CSIDriver]{
+			PrepareCreate: func(_ context.Context, d *storagev1.CSIDriver) { d.Spec.PreventPodSchedulingIfMissing = nil }, // off by default
 			PrepareUpdate: func(_ context.Context, new, old *storagev1.CSIDriver) {
+				new.Spec.PreventPodSchedulingIfMissing = old.Spec.PreventPodSchedulingIfMissing
 				if !apiequality.Semantic.DeepEqual(new.Spec, old.Spec) {
 					new.Generation = old.Generation + 1
 				}
 			},
 			Validate:       storage.ValidateDriver,
 			ValidateUpdate: storage.ValidateDriverUpdate,
+			Warnings:       storage.DriverWarnings,
 			ValidateName:   validation.NameIsDNSSubdomain,
 			ReturnDeleted:  true,
 		},
@@ -81,6 +87,7 @@ func csiNodes() *Kind {
 		Name: "CSINode", Resource: "csinodes", Cluster: true,
 		Hub: storagev1.SchemeGroupVersion,
 		Strategy: strategy[*storagev1.CSINode]{
+			Meta:           MetaObjects,
 			Validate:       storage.ValidateNode,
 			ValidateUpdate: func(new, _ *storagev1.CSINode) field.ErrorList { return storage.ValidateNode(new) },
 			ValidateName:   validation.NameIsDNSSubdomain,
@@ -96,13 +103,12 @@ func csiStorageCapacities() *Kind {
 		Name: "CSIStorageCapacity", Resource: "csistoragecapacities",
 		Hub: storagev1.SchemeGroupVersion,
 		Strategy: strategy[*storagev1.CSIStorageCapacity]{
+			Meta:           MetaAll,
 			Validate:       storage.ValidateCapacity,
 			ValidateUpdate: storage.ValidateCapacityUpdate,
 			ValidateName:   validation.NameIsDNSSubdomain,
 			ReturnDeleted:  true,
 		},
-		Columns: storage.CapacityColumns(),
-		Row:     storage.CapacityRow,
 	})
 }
 
@@ -111,6 +117,7 @@ func volumeAttributesClasses() *Kind {
 		Name: "VolumeAttributesClass", Resource: "volumeattributesclasses", ShortNames: []string{"vac"}, Cluster: true,
 		Hub: storagev1.SchemeGroupVersion,
 		Strategy: strategy[*storagev1.VolumeAttributesClass]{
+			Meta:                MetaAll,
 			Validate:            storage.ValidateAttributes,
 			ValidateUpdate:      storage.ValidateAttributesUpdate,
 			ValidateName:        validation.NameIsDNSSubdomain,

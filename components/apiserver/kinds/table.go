@@ -8,6 +8,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
 )
 
@@ -20,8 +21,13 @@ type Deps struct {
 	// Services allocates cluster IPs and node ports.
 	Services ServiceAllocator
 
+	// NamespaceLabels returns the labels of a namespace; where it is nil, nothing is refused for what they lack.
+	NamespaceLabels func(ctx context.Context, name string) (map[string]string, error)
+	// Authorize returns the API's error for what a request may not do besides what it is; nil allows everything.
+	Authorize func(ctx context.Context, a authorizer.AttributesRecord) error
+
 	// Bind answers a POST to bindings; the object returned is ignored.
-	Bind func(ctx context.Context, b *corev1.Binding) (*corev1.Binding, error)
+	Bind func(ctx context.Context, b *corev1.Binding, dryRun bool) (*corev1.Binding, error)
 
 	// The reviews: each gets an object that it owns and returns it with its status filled in.
 	TokenReview              func(ctx context.Context, r *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error)
@@ -48,7 +54,7 @@ type ServiceAllocator interface {
 
 // Table lists every built-in kind, by API group. It makes new rows at each call.
 func Table(deps Deps) []*Kind {
-	return slices.Concat(coreKinds(deps), workloadKinds(), accessKinds(deps), platformKinds())
+	return slices.Concat(coreKinds(deps), workloadKinds(), accessKinds(deps), platformKinds(deps))
 }
 
 // coreKinds are those of the API without a group name.
@@ -57,7 +63,7 @@ func coreKinds(deps Deps) []*Kind {
 		// core
 		namespaces(),
 		nodes(),
-		pods(),
+		pods(deps),
 		bindings(deps),
 		eventKind(),
 		configMaps(),
@@ -121,6 +127,9 @@ func accessKinds(deps Deps) []*Kind {
 		// apiextensions.k8s.io
 		customResourceDefinitions(),
 
+		// apiregistration.k8s.io
+		apiServices(deps),
+
 		// certificates.k8s.io
 		certificateSigningRequests(deps),
 
@@ -137,7 +146,7 @@ func accessKinds(deps Deps) []*Kind {
 }
 
 // platformKinds are what pods run on: nodes, network, storage.
-func platformKinds() []*Kind {
+func platformKinds(deps Deps) []*Kind {
 	return []*Kind{
 		// coordination.k8s.io
 		leases(),
@@ -154,6 +163,12 @@ func platformKinds() []*Kind {
 
 		// node.k8s.io
 		runtimeClasses(),
+
+		// resource.k8s.io
+		deviceClasses(),
+		resourceClaims(deps),
+		resourceClaimTemplates(deps),
+		resourceSlices(deps),
 
 		// storage.k8s.io
 		storageClasses(),

@@ -26,11 +26,12 @@ func Schemas(names ...string) (map[string]*spec.Schema, error) {
 	return out, nil
 }
 
-// Names of models: those that schemas of custom resources refer to, and that of their definitions.
+// Names of models: those that schemas of custom resources refer to, that of their definitions, and that of APIServices.
 const (
 	ObjectMeta = metaModel + "ObjectMeta"
 	ListMeta   = metaModel + "ListMeta"
 	Definition = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"
+	APIService = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService"
 )
 
 var metadataModels = []string{ObjectMeta, ListMeta}

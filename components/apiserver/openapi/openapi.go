@@ -19,20 +19,28 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
-// Server answers /openapi/v2, /openapi/v3, and what is below the latter. Its content is replaced as a whole, by Set.
+// Server answers /openapi/v2, /openapi/v3, and what is below the latter. Its content is replaced as a whole.
 type Server struct {
-	version string
-	content atomic.Pointer[content]
+	version   string
+	content   atomic.Pointer[content]
+	elsewhere atomic.Pointer[elsewhere]
 }
 
 // New makes a server that serves no kinds yet. version is that of the API server, as in "v1.36.0".
 func New(version string) *Server {
 	s := &Server{version: version}
+	s.elsewhere.Store(&elsewhere{})
 	s.Set(nil)
 	return s
 }
 
-// Set replaces what is served.
+// SetElsewhere replaces what is served by others, in the order in which they are told of.
+func (s *Server) SetElsewhere(sources []Source) {
+	e := elsewhere(sources)
+	s.elsewhere.Store(&e)
+}
+
+// Set replaces what is served here.
 func (s *Server) Set(table []*kinds.Kind) { s.content.Store(newContent(table, s.version)) }
 
 // content is one state of what is served.
@@ -107,18 +115,26 @@ func (c *content) find(path string) *groupVersion {
 
 // ServeHTTP answers GET.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := s.content.Load()
+	c, others := s.content.Load(), *s.elsewhere.Load()
 	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
 	case path == "/openapi/v3":
-		c.serveIndex(w)
+		c.serveIndex(w, others.pathsV3(r.Context()))
 	case path == "/openapi/v2":
-		c.serveV2(w, r)
+		c.serveV2(w, r, others.documentsV2(r.Context()))
 	default:
-		g := c.find(strings.TrimPrefix(path, "/openapi/v3/"))
-		if g == nil {
-			answer.Error(w, r, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true))
+		path = strings.TrimPrefix(path, "/openapi/v3/")
+		if source := others.find(path); source != nil {
+			c.serveElsewhere(w, r, path, source)
 			return
 		}
-		c.serveV3(w, r, g)
+		if g := c.find(path); g != nil {
+			c.serveV3(w, r, g)
+			return
+		}
+		notFound(w, r)
 	}
+}
+
+func notFound(w http.ResponseWriter, r *http.Request) {
+	answer.Error(w, r, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true))
 }

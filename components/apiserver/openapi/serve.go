@@ -24,8 +24,9 @@ type documentKey struct {
 	proto bool
 }
 
-// document is made once, and kept compressed.
+// document is made once for each content, and kept compressed.
 type document struct {
+	hash   string
 	once   sync.Once
 	packed []byte
 	err    error
@@ -97,8 +98,7 @@ func (c *content) serve(w http.ResponseWriter, r *http.Request, key documentKey,
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	made, _ := c.made.LoadOrStore(key, &document{})
-	d := made.(*document)
+	d := c.document(key, hash)
 	d.once.Do(func() { d.packed, d.err = pack(key, t, write) })
 	if d.err != nil {
 		answer.Error(w, r, apierrors.NewInternalError(d.err))
@@ -119,6 +119,17 @@ func (c *content) serve(w http.ResponseWriter, r *http.Request, key documentKey,
 		}
 	}
 	_, _ = w.Write(body)
+}
+
+// document is the newest of a key. What others say may have changed since it was made.
+func (c *content) document(key documentKey, hash string) *document {
+	made, _ := c.made.LoadOrStore(key, &document{hash: hash})
+	d := made.(*document)
+	if d.hash != hash {
+		d = &document{hash: hash}
+		c.made.Store(key, d)
+	}
+	return d
 }
 
 func pack(key documentKey, t types, write func() ([]byte, error)) ([]byte, error) {

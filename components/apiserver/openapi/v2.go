@@ -6,12 +6,18 @@ import (
 	"strings"
 )
 
-func (c *content) serveV2(w http.ResponseWriter, r *http.Request) {
+func (c *content) serveV2(w http.ResponseWriter, r *http.Request, others []sourced) {
 	var all strings.Builder
 	for i := range c.groups {
 		all.WriteString(c.groups[i].hash)
 	}
-	c.serve(w, r, documentKey{path: "v2"}, shorten(all.String()), v2Types, c.documentV2)
+	c.serve(w, r, documentKey{path: "v2"}, hashOf(shorten(all.String()), others), v2Types, func() ([]byte, error) {
+		own, err := c.documentV2()
+		if err != nil || len(others) == 0 {
+			return own, err
+		}
+		return merge(own, others)
+	})
 }
 
 // documentV2 writes the one document for all group versions.

@@ -12,11 +12,14 @@ type object = map[string]any
 
 // serveIndex tells which documents there are, each with the hash of its content in its address, so that clients and
 // proxies may keep them for ever.
-func (c *content) serveIndex(w http.ResponseWriter) {
+func (c *content) serveIndex(w http.ResponseWriter, others map[string]string) {
 	paths := object{}
 	for i := range c.groups {
 		g := &c.groups[i]
-		paths[g.path()] = object{"serverRelativeURL": "/openapi/v3/" + g.path() + "?hash=" + g.hash}
+		paths[g.path()] = object{"serverRelativeURL": addressV3(g.path(), g.hash)}
+	}
+	for path, at := range others {
+		paths[path] = object{"serverRelativeURL": at}
 	}
 	body, err := json.Marshal(object{"paths": paths})
 	if err != nil {
@@ -29,17 +32,25 @@ func (c *content) serveIndex(w http.ResponseWriter) {
 
 const year = 365 * 24 * time.Hour
 
+func addressV3(path, hash string) string {
+	return "/openapi/v3/" + path + "?" + url.Values{"hash": {hash}}.Encode()
+}
+
 func (c *content) serveV3(w http.ResponseWriter, r *http.Request, g *groupVersion) {
+	c.serveHashed(w, r, g.path(), g.hash, func() ([]byte, error) { return c.documentV3(g) })
+}
+
+// serveHashed answers with the document of a path, whose address has its hash.
+func (c *content) serveHashed(w http.ResponseWriter, r *http.Request, path, hash string, write func() ([]byte, error)) {
 	if asked := r.URL.Query().Get("hash"); asked != "" {
-		if asked != g.hash {
-			there := url.URL{Path: "/openapi/v3/" + g.path(), RawQuery: url.Values{"hash": {g.hash}}.Encode()}
-			http.Redirect(w, r, there.String(), http.StatusMovedPermanently)
+		if asked != hash {
+			http.Redirect(w, r, addressV3(path, hash), http.StatusMovedPermanently)
 			return
 		}
 		w.Header().Set("Expires", time.Now().Add(year).UTC().Format(http.TimeFormat))
 		w.Header().Set("Cache-Control", "public, immutable")
 	}
-	c.serve(w, r, documentKey{path: g.path()}, g.hash, v3Types, func() ([]byte, error) { return c.documentV3(g) })
+	c.serve(w, r, documentKey{path: path}, hash, v3Types, write)
 }
 
 // documentV3 writes the document of a group version.

@@ -5,6 +5,8 @@ package reviews
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -51,7 +53,7 @@ func (a *Access) Self(ctx context.Context, r *authorizationv1.SelfSubjectAccessR
 	return r, nil
 }
 
-// SelfRules answers a SelfSubjectRulesReview.
+// SelfRules answers a SelfSubjectRulesReview, with nothing but the status, as upstream.
 func (a *Access) SelfRules(ctx context.Context, r *authorizationv1.SelfSubjectRulesReview) (*authorizationv1.SelfSubjectRulesReview, error) {
 	u, ok := request.UserFrom(ctx)
 	if !ok {
@@ -61,25 +63,25 @@ func (a *Access) SelfRules(ctx context.Context, r *authorizationv1.SelfSubjectRu
 		return nil, apierrors.NewBadRequest("no namespace on request")
 	}
 	resources, urls, incomplete, err := a.Rules.RulesFor(ctx, u, r.Spec.Namespace)
-	r.Status = authorizationv1.SubjectRulesReviewStatus{
+	out := &authorizationv1.SelfSubjectRulesReview{Status: authorizationv1.SubjectRulesReviewStatus{
 		ResourceRules:    []authorizationv1.ResourceRule{},
 		NonResourceRules: []authorizationv1.NonResourceRule{},
 		Incomplete:       incomplete,
-	}
+	}}
 	for _, rule := range resources {
-		r.Status.ResourceRules = append(r.Status.ResourceRules, authorizationv1.ResourceRule{
+		out.Status.ResourceRules = append(out.Status.ResourceRules, authorizationv1.ResourceRule{
 			Verbs: rule.GetVerbs(), APIGroups: rule.GetAPIGroups(), Resources: rule.GetResources(), ResourceNames: rule.GetResourceNames(),
 		})
 	}
 	for _, rule := range urls {
-		r.Status.NonResourceRules = append(r.Status.NonResourceRules, authorizationv1.NonResourceRule{
+		out.Status.NonResourceRules = append(out.Status.NonResourceRules, authorizationv1.NonResourceRule{
 			Verbs: rule.GetVerbs(), NonResourceURLs: rule.GetNonResourceURLs(),
 		})
 	}
 	if err != nil {
-		r.Status.EvaluationError = err.Error()
+		out.Status.EvaluationError = err.Error()
 	}
-	return r, nil
+	return out, nil
 }
 
 func (a *Access) decide(ctx context.Context, r authorizer.AttributesRecord) authorizationv1.SubjectAccessReviewStatus {
@@ -89,19 +91,27 @@ func (a *Access) decide(ctx context.Context, r authorizer.AttributesRecord) auth
 		Denied:  decision == authorizer.DecisionDeny,
 		Reason:  reason,
 	}
+	var faults []string
 	if err != nil {
-		status.EvaluationError = err.Error()
+		faults = append(faults, err.Error())
 	}
-	for _, parseErr := range []error{r.FieldSelectorParsingErr, r.LabelSelectorParsingErr} {
-		if parseErr == nil {
-			continue
-		}
-		if status.EvaluationError != "" {
-			status.EvaluationError += ", "
-		}
-		status.EvaluationError += parseErr.Error()
+	if r.FieldSelectorParsingErr != nil {
+		faults = append(faults, ignored("fieldSelector", len(r.FieldSelectorRequirements)))
 	}
+	if r.LabelSelectorParsingErr != nil {
+		faults = append(faults, ignored("labelSelector", len(r.LabelSelectorRequirements)))
+	}
+	status.EvaluationError = strings.Join(faults, "; ")
 	return status
+}
+
+// ignored tells of a selector that could not be read, or of which only some requirements could.
+func ignored(selector string, read int) string {
+	how := "ignored"
+	if read > 0 {
+		how = "partially ignored"
+	}
+	return fmt.Sprintf("spec.resourceAttributes.%s %s due to parse error", selector, how)
 }
 
 func subjectAttributes(spec *authorizationv1.SubjectAccessReviewSpec) authorizer.AttributesRecord {

@@ -2,9 +2,11 @@ package reviews
 
 import (
 	"context"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -34,14 +36,18 @@ func Token(tokens TokenAuthenticator) func(context.Context, *authenticationv1.To
 	}
 }
 
-// Self answers a SelfSubjectReview.
-func Self(ctx context.Context, r *authenticationv1.SelfSubjectReview) (*authenticationv1.SelfSubjectReview, error) {
-	u, ok := request.UserFrom(ctx)
-	if !ok {
-		return nil, apierrors.NewBadRequest("no user present on request")
+// Self returns what answers a SelfSubjectReview: a new one, whatever the given one says, as upstream.
+func Self(now func() time.Time) func(context.Context, *authenticationv1.SelfSubjectReview) (*authenticationv1.SelfSubjectReview, error) {
+	return func(ctx context.Context, _ *authenticationv1.SelfSubjectReview) (*authenticationv1.SelfSubjectReview, error) {
+		u, ok := request.UserFrom(ctx)
+		if !ok {
+			return nil, apierrors.NewBadRequest("no user present on request")
+		}
+		return &authenticationv1.SelfSubjectReview{
+			ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now())},
+			Status:     authenticationv1.SelfSubjectReviewStatus{UserInfo: userInfo(u)},
+		}, nil
 	}
-	r.Status = authenticationv1.SelfSubjectReviewStatus{UserInfo: userInfo(u)}
-	return r, nil
 }
 
 func userInfo(u user.Info) authenticationv1.UserInfo {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -100,8 +101,8 @@ func TestSelf(t *testing.T) {
 	if _, err := a.Self(context.Background(), &authorizationv1.SelfSubjectAccessReview{}); !apierrors.IsBadRequest(err) {
 		t.Errorf("without user: %v", err)
 	}
-	me, err := Self(ctx, &authenticationv1.SelfSubjectReview{})
-	if err != nil || me.Status.UserInfo.Username != "jane" || me.Status.UserInfo.Extra["k"][0] != "v" {
+	me, err := Self(time.Now)(ctx, &authenticationv1.SelfSubjectReview{ObjectMeta: metav1.ObjectMeta{Name: "x"}})
+	if err != nil || me.Name != "" || me.CreationTimestamp.IsZero() || me.Status.UserInfo.Username != "jane" || me.Status.UserInfo.Extra["k"][0] != "v" {
 		t.Errorf("%+v %v", me, err)
 	}
 }
@@ -132,6 +133,17 @@ func TestToken(t *testing.T) {
 }
 
 func TestSelectorsThatCantBeRead(t *testing.T) {
+	a := &Access{Authorizer: &recorder{err: errors.New("broken")}}
+	review, err := a.Subject(context.Background(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			FieldSelector: &authorizationv1.FieldSelectorAttributes{Requirements: []metav1.FieldSelectorRequirement{
+				{Key: "a", Operator: "In", Values: []string{"x"}}, {Key: "b", Operator: "Like"}}},
+			LabelSelector: &authorizationv1.LabelSelectorAttributes{RawSelector: "a in (b"},
+		}}})
+	const want = "broken; spec.resourceAttributes.fieldSelector partially ignored due to parse error; spec.resourceAttributes.labelSelector ignored due to parse error"
+	if err != nil || review.Status.EvaluationError != want {
+		t.Errorf("got %q, %v", review.Status.EvaluationError, err)
+	}
 	out, err := fieldRequirements(&authorizationv1.FieldSelectorAttributes{Requirements: []metav1.FieldSelectorRequirement{
 		{Key: "a", Operator: metav1.FieldSelectorOpExists}, {Key: "b", Operator: metav1.FieldSelectorOpIn, Values: []string{"1", "2"}},
 		{Key: "c", Operator: metav1.FieldSelectorOpNotIn, Values: []string{"x"}}}})

@@ -10,22 +10,32 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
-// Storage is how objects of one kind lie in the store: as upstream writes them, in the hub version, in a protobuf
-// envelope, or as JSON if the type has no protobuf form (custom resources). The resource version is never part of it.
+// Storage is how objects of one kind lie in the store: as upstream writes them, in the hub version or the kind's own for that, in a
+// protobuf envelope, or as JSON if the type has no protobuf form (custom resources). The resource version is never part of it.
 type Storage struct {
 	kind *kinds.Kind
 	hub  schema.GroupVersionKind
+	// lies is the version that is written, as JSON, if that is not the hub.
+	lies *kinds.Version
 }
 
 // NewStorage makes the storage form of kind.
 func NewStorage(kind *kinds.Kind) *Storage {
-	return &Storage{kind: kind, hub: kind.Hub.WithKind(kind.Name)}
+	return &Storage{kind: kind, hub: kind.Hub.WithKind(kind.Name), lies: kind.Version(kind.Stored)}
 }
 
 // Encode writes a hub object, which must have no resource version.
 func (s *Storage) Encode(obj kinds.Object) ([]byte, error) {
 	if obj.GetResourceVersion() != "" {
 		return nil, fmt.Errorf("storing %s %s: the resource version must be empty", s.hub.Kind, obj.GetName())
+	}
+	if s.lies != nil {
+		lying, err := s.lies.FromHub(obj)
+		if err != nil {
+			return nil, fmt.Errorf("storing %s %s: %w", s.hub.Kind, obj.GetName(), err)
+		}
+		body, err := json.Marshal(WithKind(lying, s.lies.WithKind(s.kind.Name)))
+		return append(body, '\n'), err
 	}
 	body, err := message(obj)
 	if IsNotProtobuf(err) {

@@ -7,6 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// FrameLength is the size of what goes before each binary event of a stream, in bytes: the size of the event.
+const FrameLength = 4
+
 // AppendWatchEvent appends one event of a watch, framed as its format wants it: a line of JSON, or a length of four bytes
 // and a WatchEvent message. eventType is that of the API ("ADDED"); body is that of an object of the given kind, or of a
 // Status for "ERROR". YAML has no stream and is written as JSON.
@@ -19,7 +22,7 @@ func AppendWatchEvent(dst []byte, m MediaType, eventType string, kind schema.Gro
 		return append(dst, "}\n"...)
 	}
 	start := len(dst)
-	dst = append(dst, 0, 0, 0, 0)
+	dst = append(dst, make([]byte, FrameLength)...)
 	dst = append(dst, 1<<3|2)
 	dst = protowire.AppendString(dst, eventType)
 	head := appendEnvelopeHead(make([]byte, 0, envelopeRoom), kind, len(body))
@@ -31,6 +34,6 @@ func AppendWatchEvent(dst []byte, m MediaType, eventType string, kind schema.Gro
 	dst = append(dst, head...)
 	dst = append(dst, body...)
 	dst = append(dst, envelopeTail...)
-	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start-4))
+	binary.BigEndian.PutUint32(dst[start:], uint32(len(dst)-start-FrameLength))
 	return dst
 }

@@ -3,8 +3,10 @@ package server
 import (
 	"net/http"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -13,18 +15,25 @@ import (
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 )
 
-// authenticate finds out who asks, and takes the credentials out of the request.
+// authenticate finds out who asks; the authenticator takes the credentials out of the request. Requests from within the process come with
+// their user in the context, where nothing that came over a connection can put one.
 func (s *Server) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, known := request.UserFrom(r.Context()); known {
+			next.ServeHTTP(w, r)
+			return
+		}
+		start := time.Now()
 		response, ok, err := s.config.Authenticator.AuthenticateRequest(r)
 		if err != nil || !ok {
+			s.metrics.access.authenticated(nil, err, start)
 			if err != nil {
 				klog.FromContext(r.Context()).V(2).Info("Unable to authenticate the request", "err", err)
 			}
-			answer.Error(w, r, apierrors.NewUnauthorized("Unauthorized"))
+			s.refuse(w, r, apierrors.NewUnauthorized("Unauthorized"))
 			return
 		}
-		r.Header.Del("Authorization")
+		s.metrics.access.authenticated(response.User, nil, start)
 		next.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), response.User)))
 	})
 }
@@ -41,18 +50,29 @@ func isMaster(r *http.Request) bool {
 	return ok && slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)
 }
 
+// Annotations of audit events (https://kubernetes.io/docs/reference/labels-annotations-taints/audit-annotations/).
+const (
+	annotationDecision = "authorization.k8s.io/decision"
+	annotationReason   = "authorization.k8s.io/reason"
+)
+
 // authorize asks whether the user may do what the request says.
 func (s *Server) authorize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		attributes := attributesOf(r)
+		start := time.Now()
 		decision, reason, err := s.config.Authorizer.Authorize(r.Context(), attributes)
+		s.metrics.access.authorized(decision, err, start)
 		switch {
 		case decision == authorizer.DecisionAllow:
+			audit.AddAuditAnnotations(r.Context(), annotationDecision, "allow", annotationReason, reason)
 			next.ServeHTTP(w, r)
 		case err != nil:
+			audit.AddAuditAnnotation(r.Context(), annotationReason, "internal error")
 			answer.Error(w, r, apierrors.NewInternalError(err))
 		default:
-			answer.Error(w, r, answer.Forbidden(attributes, reason))
+			audit.AddAuditAnnotations(r.Context(), annotationDecision, "forbid", annotationReason, reason)
+			answer.Forbid(w, r, attributes, reason)
 		}
 	})
 }

@@ -15,13 +15,17 @@ func (s *Server) chain(end http.Handler) http.Handler {
 		s.countActive,
 		s.recoverPanics,
 		s.withAuditID,
+		s.beginAudit,
 		s.withRequestInfo,
 		s.withMetrics,
 		s.withDeadline,
 		s.withWarnings,
 		s.authenticate,
-		s.limitInFlight,
+		s.trace,
+		s.audit,
 		s.impersonate,
+		s.countInFlight,
+		s.limitInFlight,
 		s.authorize,
 	}
 	for _, f := range slices.Backward(filters) {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
 
@@ -63,17 +64,15 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 	})
 }
 
-const auditIDHeader = "Audit-Id"
-
 // withAuditID gives the request an identity that it carries through logs; the client may choose it.
 func (s *Server) withAuditID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := r.Header.Get(auditIDHeader)
-		if id == "" || len(id) > 64 {
+		id := r.Header.Get(audit.HeaderAuditID)
+		if id == "" {
 			id = uuid.NewString()
 		}
 		h := w.Header()
-		h.Set(auditIDHeader, id)
+		h.Set(audit.HeaderAuditID, id)
 		h.Set("Cache-Control", "no-cache, private")
 		next.ServeHTTP(w, r)
 	})
@@ -108,8 +107,8 @@ func infoOf(r *http.Request) *request.RequestInfo {
 	return info
 }
 
-// longRunning tells which requests have no deadline and don't count as in flight.
-func longRunning(r *http.Request, info *request.RequestInfo) bool {
+// LongRunning tells which requests have no deadline and don't count as in flight.
+func LongRunning(r *http.Request, info *request.RequestInfo) bool {
 	if info.Verb == "watch" || info.Verb == "proxy" {
 		return true
 	}
@@ -125,7 +124,7 @@ func longRunning(r *http.Request, info *request.RequestInfo) bool {
 func (s *Server) withDeadline(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := infoOf(r)
-		if longRunning(r, info) {
+		if LongRunning(r, info) {
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(s.stop, cancel)()
@@ -137,8 +136,8 @@ func (s *Server) withDeadline(next http.Handler) http.Handler {
 			if given := r.URL.Query().Get("timeout"); given != "" {
 				asked, err := time.ParseDuration(given)
 				if err != nil {
-					answer.Error(w, r, apierrors.NewBadRequest(
-						fmt.Sprintf("invalid timeout specified in the request URL, error: %v", err)))
+					s.refuse(w, r, apierrors.NewBadRequest(
+						fmt.Sprintf("invalid timeout specified in the request URL - %v", err)))
 					return
 				}
 				if asked > 0 {
@@ -152,26 +151,45 @@ func (s *Server) withDeadline(next http.Handler) http.Handler {
 	})
 }
 
-// limitInFlight answers 429 when too many short requests are being served. The masters of the system are exempt, so that
-// an overload can be looked at.
+// trace comes after authentication: whose requests are sampled is not for everybody to say.
+func (s *Server) trace(next http.Handler) http.Handler {
+	if s.config.Tracing == nil {
+		return next
+	}
+	return s.config.Tracing(next)
+}
+
+// countInFlight tells how many short requests there are, those that wait included.
+func (s *Server) countInFlight(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if info := infoOf(r); !LongRunning(r, info) {
+			kind := "mutating"
+			if reads(info) {
+				kind = "readOnly"
+			}
+			gauge := s.metrics.inFlight.WithLabelValues(kind)
+			gauge.Inc()
+			defer gauge.Dec()
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// limitInFlight sees to it that not too many short requests are served at a time. Without fairness it answers the others
+// with 429, but for those of the masters of the system, so that an overload can be looked at.
 func (s *Server) limitInFlight(next http.Handler) http.Handler {
+	if s.config.Fairness != nil {
+		return s.config.Fairness(next)
+	}
 	reading := slots(s.config.MaxInFlight)
 	mutating := slots(s.config.MaxMutatingInFlight)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := infoOf(r)
-		if longRunning(r, info) {
-			next.ServeHTTP(w, r)
-			return
+		pool := mutating
+		if reads(info) {
+			pool = reading
 		}
-		pool, kind := mutating, "mutating"
-		switch info.Verb {
-		case "get", "list", "watch":
-			pool, kind = reading, "readOnly"
-		}
-		gauge := s.metrics.inFlight.WithLabelValues(kind)
-		gauge.Inc()
-		defer gauge.Dec()
-		if pool == nil || isMaster(r) {
+		if pool == nil || LongRunning(r, info) || isMaster(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -184,6 +202,10 @@ func (s *Server) limitInFlight(next http.Handler) http.Handler {
 			http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
 		}
 	})
+}
+
+func reads(info *request.RequestInfo) bool {
+	return info.Verb == "get" || info.Verb == "list" || info.Verb == "watch"
 }
 
 func slots(n int) chan struct{} {

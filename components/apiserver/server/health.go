@@ -26,10 +26,10 @@ func (s *Server) installHealth() {
 		}
 		return nil
 	}}
-	ready := slices.Concat([]Check{ping}, s.config.Ready, []Check{shutdown})
+	ready := slices.Concat([]Check{ping}, s.config.Ready, s.config.More, []Check{shutdown})
 	s.installChecks("livez", live)
 	s.installChecks("readyz", ready)
-	s.installChecks("healthz", live)
+	s.installChecks("healthz", slices.Concat(live, s.config.More))
 }
 
 func (s *Server) installChecks(name string, checks []Check) {

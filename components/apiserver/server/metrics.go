@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/component-base/metrics/legacyregistry"
 )
 
 // metrics carry upstream's names
@@ -22,6 +22,7 @@ type metrics struct {
 	inFlight    *prometheus.GaugeVec
 	longRunning *prometheus.GaugeVec
 	size        *prometheus.HistogramVec
+	access      accessMetrics
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -49,13 +50,14 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Buckets: prometheus.ExponentialBuckets(1000, 10, 7),
 		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
 	}
-	registry.MustRegister(m.requests, m.duration, m.inFlight, m.longRunning, m.size,
-		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(m.requests, m.duration, m.inFlight, m.longRunning, m.size)
+	m.access = newAccessMetrics(registry)
 	return m
 }
 
+// handler shows the server's own metrics, and those of the process and of the libraries in it, which know one registry only.
 func (m *metrics) handler(registry *prometheus.Registry) http.Handler {
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	return promhttp.HandlerFor(prometheus.Gatherers{registry, legacyregistry.DefaultGatherer}, promhttp.HandlerOpts{})
 }
 
 const component = "apiserver"
@@ -68,7 +70,7 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 		if verb == "PATCH" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
 			verb = "APPLY"
 		}
-		if longRunning(r, info) {
+		if LongRunning(r, info) {
 			gauge := s.metrics.longRunning.WithLabelValues(verb, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope, component)
 			gauge.Inc()
 			defer gauge.Dec()

@@ -29,14 +29,22 @@ type Config struct {
 
 	// Authenticator tells who asks. Requests that nobody vouches for are answered with 401.
 	Authenticator authenticator.Request
+	// Audit writes down what is asked and answered; nil writes nothing.
+	Audit Audit
+	// Tracing makes spans of requests; nil makes none.
+	Tracing func(next http.Handler) http.Handler
 	// Impersonation lets users act as others; nil leaves the headers alone.
 	Impersonation func(next http.Handler) http.Handler
+	// Fairness makes requests wait when there are too many; nil refuses those beyond the bounds in flight.
+	Fairness func(next http.Handler) http.Handler
 	// Authorizer tells who may.
 	Authorizer authorizer.Authorizer
 
 	// API serves resource requests; Paths everything else, besides what the server itself answers (health, metrics).
 	API   http.Handler
 	Paths *Mux
+	// Route returns what serves a request in the place of both, or nil; it may be nil itself.
+	Route func(r *http.Request) http.Handler
 
 	// MaxInFlight and MaxMutatingInFlight bound the short requests served at a time; 0 means no bound.
 	MaxInFlight, MaxMutatingInFlight int
@@ -47,6 +55,9 @@ type Config struct {
 
 	// Live and Ready are the named checks of /livez and /readyz, in the order in which they are shown.
 	Live, Ready []Check
+	// More are checks of what the server depends on, but can't mend by starting anew: they are shown with /readyz and
+	// /healthz.
+	More []Check
 	// Registry takes the server's metrics, and is what /metrics shows.
 	Registry *prometheus.Registry
 }
@@ -155,6 +166,12 @@ func (s *Server) drain(ctx context.Context) {
 
 // dispatch is the end of the chain.
 func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
+	if s.config.Route != nil {
+		if h := s.config.Route(r); h != nil {
+			h.ServeHTTP(w, r)
+			return
+		}
+	}
 	if info := infoOf(r); info.IsResourceRequest {
 		s.config.API.ServeHTTP(w, r)
 		return

@@ -68,7 +68,7 @@ func (s *StoredRange) try(ctx context.Context, kv storage.KeyValue, change func(
 	if err := change(bits); err != nil {
 		return nil, err
 	}
-	if kv.Revision != 0 && bytes.Equal(before, bits.Bytes()) {
+	if kv.Revision != 0 && !kv.Stale && bytes.Equal(before, bits.Bytes()) {
 		return nil, nil
 	}
 	value, err := s.encode(bits)
@@ -106,6 +106,9 @@ func (s *StoredRange) encode(bits *big.Int) ([]byte, error) {
 }
 
 func decode(kv storage.KeyValue) (*big.Int, error) {
+	if kv.Unreadable != nil {
+		return nil, fmt.Errorf("services: %w", kv.Unreadable)
+	}
 	body, ok := bytes.CutPrefix(kv.Value, envelope)
 	if !ok {
 		return nil, fmt.Errorf("services: value of %s is no protobuf envelope: delete the key, it is built again from the services", kv.Key)

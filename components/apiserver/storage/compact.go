@@ -10,8 +10,8 @@ import (
 )
 
 // KeepCompacted lets a store forget, every interval, what was old an interval ago, so that a list may be paged through
-// for that long at least. Several servers may do so on one store. It returns when ctx ends; interval 0 does nothing.
-func KeepCompacted(ctx context.Context, s Store, c clock.WithTicker, interval time.Duration) {
+// for that long at least, and tells compacted what is forgotten. Several servers may do so on one store. It returns when ctx ends; interval 0 does nothing.
+func KeepCompacted(ctx context.Context, s Store, c clock.WithTicker, interval time.Duration, compacted func(revision int64)) {
 	if interval <= 0 {
 		return
 	}
@@ -21,7 +21,9 @@ func KeepCompacted(ctx context.Context, s Store, c clock.WithTicker, interval ti
 	for {
 		now, err := s.Revision(ctx)
 		if err == nil && old > 0 && old < now {
-			err = s.Compact(ctx, old)
+			if err = s.Compact(ctx, old); err == nil || errors.Is(err, ErrCompacted) {
+				compacted(old)
+			}
 		}
 		if err != nil && !errors.Is(err, ErrCompacted) && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Compacting the store; trying again later", "interval", interval)

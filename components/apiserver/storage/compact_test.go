@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,13 +34,14 @@ func TestKeepCompacted(t *testing.T) {
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
+	var told atomic.Int64
 	first, err := s.Create(ctx, "/a", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	go func() {
 		defer close(done)
-		storage.KeepCompacted(ctx, s, clock, time.Minute)
+		storage.KeepCompacted(ctx, s, clock, time.Minute, told.Store)
 	}()
 	// The store's own timer is the other waiter.
 	for !clock.HasWaiters() {
@@ -65,4 +67,7 @@ func TestKeepCompacted(t *testing.T) {
 	}
 	cancel()
 	<-done
+	if told.Load() < at {
+		t.Errorf("told of %d", told.Load())
+	}
 }

@@ -39,6 +39,12 @@ type KeyValue struct {
 	Key      string
 	Value    []byte
 	Revision int64
+	// Stale says that the value lies in the store in a form that is no longer written (with an old key of encryption): it
+	// is to be written again, even when it is the same.
+	Stale bool
+	// Unreadable says why the value could not be made out of what lies in the store; Value is then empty. It is a fault
+	// of this one value, and the reads that find it succeed.
+	Unreadable error
 }
 
 // Range asks for keys in order.

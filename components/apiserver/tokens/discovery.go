@@ -20,11 +20,11 @@ const (
 // Discovery lets others verify tokens
 // (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#service-account-issuer-discovery).
 type Discovery struct {
-	configuration, keys []byte
+	tokens *Tokens
 }
 
-// Discovery returns the documents. It fails when the issuer is not an https URL, or there is no https JWKSURI: the
-// documents are then not to be served.
+// Discovery returns what serves the documents. It fails when the issuer is not an https URL, or there is no https JWKSURI:
+// the documents are then not to be served.
 func (t *Tokens) Discovery() (*Discovery, error) {
 	if err := checkURL(t.cfg.Issuers[0]); err != nil {
 		return nil, fmt.Errorf("service-account-issuer: %w", err)
@@ -32,26 +32,7 @@ func (t *Tokens) Discovery() (*Discovery, error) {
 	if err := checkURL(t.cfg.JWKSURI); err != nil {
 		return nil, fmt.Errorf("service-account-jwks-uri: %w", err)
 	}
-	var algorithms []string
-	for _, k := range t.keys {
-		algorithms = append(algorithms, k.Algorithm)
-	}
-	slices.Sort(algorithms)
-	configuration, err := json.Marshal(struct {
-		Issuer        string   `json:"issuer"`
-		JWKSURI       string   `json:"jwks_uri"`
-		ResponseTypes []string `json:"response_types_supported"`
-		SubjectTypes  []string `json:"subject_types_supported"`
-		Algorithms    []string `json:"id_token_signing_alg_values_supported"`
-	}{t.cfg.Issuers[0], t.cfg.JWKSURI, []string{"id_token"}, []string{"public"}, slices.Compact(algorithms)})
-	if err != nil {
-		return nil, err
-	}
-	keys, err := json.Marshal(jose.JSONWebKeySet{Keys: t.keys})
-	if err != nil {
-		return nil, err
-	}
-	return &Discovery{configuration: configuration, keys: keys}, nil
+	return &Discovery{t}, nil
 }
 
 func checkURL(s string) error {
@@ -67,15 +48,31 @@ func checkURL(s string) error {
 
 // ServeConfiguration answers ConfigurationPath.
 func (d *Discovery) ServeConfiguration(w http.ResponseWriter, _ *http.Request) {
-	serve(w, "application/json", d.configuration)
+	var algorithms []string
+	for _, k := range d.tokens.ring.Load().keys {
+		algorithms = append(algorithms, k.Algorithm)
+	}
+	slices.Sort(algorithms)
+	serve(w, "application/json", struct {
+		Issuer        string   `json:"issuer"`
+		JWKSURI       string   `json:"jwks_uri"`
+		ResponseTypes []string `json:"response_types_supported"`
+		SubjectTypes  []string `json:"subject_types_supported"`
+		Algorithms    []string `json:"id_token_signing_alg_values_supported"`
+	}{d.tokens.cfg.Issuers[0], d.tokens.cfg.JWKSURI, []string{"id_token"}, []string{"public"}, slices.Compact(algorithms)})
 }
 
 // ServeKeys answers KeysPath.
 func (d *Discovery) ServeKeys(w http.ResponseWriter, _ *http.Request) {
-	serve(w, "application/jwk-set+json", d.keys)
+	serve(w, "application/jwk-set+json", jose.JSONWebKeySet{Keys: d.tokens.ring.Load().keys})
 }
 
-func serve(w http.ResponseWriter, contentType string, body []byte) {
+func serve(w http.ResponseWriter, contentType string, document any) {
+	body, err := json.Marshal(document)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "public, max-age=3600")

@@ -36,12 +36,16 @@ func (t *Tokens) Request(ctx context.Context, namespace, name string, request *a
 	if err := check(out, namespace, name); err != nil {
 		return nil, err
 	}
-	if t.signer == nil {
+	if t.ring.Load().signer == nil {
 		return nil, apierrors.NewServiceUnavailable("this API server has no key to sign service account tokens; set --service-account-signing-key-file")
 	}
 	account, err := objects.As[*corev1.ServiceAccount](t.cfg.Objects.Live(ctx, corev1.Resource("serviceaccounts"), namespace, name))
 	if err != nil {
 		return nil, err
+	}
+	if out.UID != "" && out.UID != account.UID {
+		return nil, apierrors.NewConflict(schema.GroupResource{Group: authenticationv1.GroupName, Resource: "TokenRequest"}, name,
+			fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", out.UID, account.UID))
 	}
 	b := binding{Namespace: namespace, ServiceAccount: ref{account.Name, string(account.UID)}}
 	if err := t.bind(ctx, &b, out.Spec.BoundObjectRef); err != nil {
@@ -49,10 +53,13 @@ func (t *Tokens) Request(ctx context.Context, namespace, name string, request *a
 	}
 	now := t.cfg.Clock.Now()
 	life := t.lifetime(ctx, out, &b, now)
-	token, err := t.sign(newClaims(t.cfg.Issuers[0], out.Spec.Audiences, b, now, life))
+	c := newClaims(t.cfg.Issuers[0], out.Spec.Audiences, b, now, life)
+	token, err := t.sign(c)
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("failed to generate token: %w", err))
 	}
+	auditIssued(ctx, &c)
+	out.UID, out.CreationTimestamp = account.UID, metav1.NewTime(now)
 	out.Status = authenticationv1.TokenRequestStatus{
 		Token:               token,
 		ExpirationTimestamp: metav1.NewTime(now.Add(time.Duration(*out.Spec.ExpirationSeconds) * time.Second)),
@@ -62,18 +69,16 @@ func (t *Tokens) Request(ctx context.Context, namespace, name string, request *a
 
 // check sets defaults and refuses what makes no sense.
 func check(r *authenticationv1.TokenRequest, namespace, name string) error {
-	if r.Namespace == "" {
-		r.Namespace = namespace
+	kind := authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind()
+	if r.Name != "" && r.Name != name {
+		return apierrors.NewInvalid(kind, name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "name"), r.Name, "must match the service account name if specified")})
 	}
-	if r.Name == "" {
-		r.Name = name
+	if r.Namespace != "" && r.Namespace != namespace {
+		return apierrors.NewInvalid(kind, name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "namespace"), r.Namespace, "must match the service account namespace if specified")})
 	}
-	if r.Namespace != namespace {
-		return apierrors.NewBadRequest("namespace on the TokenRequest does not match the namespace on the request")
-	}
-	if r.Name != name {
-		return apierrors.NewBadRequest("the service account name in the TokenRequest does not match the name on the request")
-	}
+	r.Namespace, r.Name = namespace, name
 	if r.Spec.ExpirationSeconds == nil {
 		seconds := int64(defaultSeconds)
 		r.Spec.ExpirationSeconds = &seconds
@@ -87,7 +92,7 @@ func check(r *authenticationv1.TokenRequest, namespace, name string) error {
 		errs = append(errs, field.Invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
 	}
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind(), r.Name, errs)
+		return apierrors.NewInvalid(kind, "", errs) // without a name, as upstream
 	}
 	return nil
 }
@@ -129,6 +134,9 @@ func (t *Tokens) bind(ctx context.Context, b *binding, to *authenticationv1.Boun
 	}
 	var uid string
 	gvk := schema.FromAPIVersionAndKind(to.APIVersion, to.Kind)
+	if to.APIVersion == "" && to.Kind == "Pod" {
+		gvk = corev1.SchemeGroupVersion.WithKind("Pod") // need not say its version
+	}
 	switch gvk {
 	case corev1.SchemeGroupVersion.WithKind("Pod"):
 		pod, err := objects.As[*corev1.Pod](t.cfg.Objects.Live(ctx, corev1.Resource("pods"), b.Namespace, to.Name))
@@ -183,8 +191,9 @@ func (t *Tokens) nodeOf(ctx context.Context, name string) (*ref, error) {
 }
 
 func (t *Tokens) sign(c claims) (string, error) {
-	if t.signer == nil {
+	signer := t.ring.Load().signer
+	if signer == nil {
 		return "", errors.New("no signing key")
 	}
-	return jwt.Signed(t.signer).Claims(c).Serialize()
+	return jwt.Signed(signer).Claims(c).Serialize()
 }

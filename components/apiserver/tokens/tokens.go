@@ -5,12 +5,10 @@ package tokens
 import (
 	"crypto"
 	"errors"
-	"fmt"
+	"sync/atomic"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/lru"
 
 	"quintet.dev/quintet/components/apiserver/objects"
 )
@@ -30,24 +28,19 @@ type Config struct {
 	// ExtendExpiration lets the tokens that pods get by default live for a year, for clients that don't read the file
 	// again. The kubelet renews it hourly all the same.
 	ExtendExpiration bool
+	// NoLookup accepts tokens in Secrets without looking whether the Secret still holds them.
+	NoLookup bool
 	// JWKSURI is where the keys can be read, for the discovery document.
 	JWKSURI string
-	Objects objects.Reader
+	Objects objects.Store
 	Clock   clock.PassiveClock
 }
 
 // Tokens signs and verifies. It is safe for concurrent use.
 type Tokens struct {
-	cfg    Config
-	signer jose.Signer
-	keys   []jose.JSONWebKey // public
-	// verified remembers the claims of tokens whose signature was right, by hash of the token. What the claims say is
-	// checked on every use.
-	verified *lru.Cache
+	cfg  Config
+	ring atomic.Pointer[keyring]
 }
-
-// rememberedTokens bounds how many verified tokens are kept in memory (some 600 bytes each).
-const rememberedTokens = 4096
 
 // New returns Tokens.
 func New(cfg Config) (*Tokens, error) {
@@ -60,34 +53,21 @@ func New(cfg Config) (*Tokens, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.RealClock{}
 	}
-	t := &Tokens{cfg: cfg, verified: lru.New(rememberedTokens)}
-	if cfg.Signer != nil {
-		key, err := publicKey(cfg.Signer.Public())
-		if err != nil {
-			return nil, fmt.Errorf("service-account-signing-key-file: %w", err)
-		}
-		t.keys = append(t.keys, key)
-		t.signer, err = jose.NewSigner(jose.SigningKey{
-			Algorithm: jose.SignatureAlgorithm(key.Algorithm),
-			Key:       jose.JSONWebKey{Key: cfg.Signer, KeyID: key.KeyID, Algorithm: key.Algorithm},
-		}, nil)
-		if err != nil {
-			return nil, fmt.Errorf("service-account-signing-key-file: %w", err)
-		}
-	}
-	for _, k := range cfg.Keys {
-		key, err := publicKey(k)
-		if err != nil {
-			return nil, fmt.Errorf("service-account-key-file: %w", err)
-		}
-		if len(t.keys) == 0 || t.keys[0].KeyID != key.KeyID {
-			t.keys = append(t.keys, key)
-		}
-	}
-	if len(t.keys) == 0 {
-		return nil, errors.New("service-account-key-file: no key to verify service account tokens with")
+	t := &Tokens{cfg: cfg}
+	if err := t.SetKeys(cfg.Signer, cfg.Keys); err != nil {
+		return nil, err
 	}
 	return t, nil
+}
+
+// SetKeys replaces all keys; those in use stay if it fails. Tokens of keys that are not among them are no longer good.
+func (t *Tokens) SetKeys(signer crypto.Signer, keys []crypto.PublicKey) error {
+	ring, err := newKeyring(signer, keys)
+	if err != nil {
+		return err
+	}
+	t.ring.Store(ring)
+	return nil
 }
 
 // Issuers and Audiences tell what is configured, with defaults filled in.

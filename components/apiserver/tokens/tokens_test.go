@@ -236,8 +236,9 @@ func TestRequestRefusals(t *testing.T) {
 		{"no such pod", bound("Pod", "none", 600), apierrors.IsNotFound},
 		{"wrong uid", wrongUID, apierrors.IsConflict},
 		{"wrong kind", bound("ConfigMap", "x", 600), apierrors.IsBadRequest},
-		{"wrong name", &authenticationv1.TokenRequest{ObjectMeta: meta("ns", "else", "")}, apierrors.IsBadRequest},
-		{"wrong namespace", &authenticationv1.TokenRequest{ObjectMeta: meta("elsewhere", "", "")}, apierrors.IsBadRequest},
+		{"wrong name", &authenticationv1.TokenRequest{ObjectMeta: meta("ns", "else", "")}, apierrors.IsInvalid},
+		{"wrong namespace", &authenticationv1.TokenRequest{ObjectMeta: meta("elsewhere", "", "")}, apierrors.IsInvalid},
+		{"uid of another account", &authenticationv1.TokenRequest{ObjectMeta: meta("", "", "stale")}, apierrors.IsConflict},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if _, err := f.Request(context.Background(), "ns", "builder", tt.request); !tt.is(err) {
@@ -298,7 +299,8 @@ func TestForgeries(t *testing.T) {
 }
 
 func TestLegacySecretToken(t *testing.T) {
-	f := newFixture(t, ecKey(t), nil)
+	key := ecKey(t)
+	f := newFixture(t, key, nil)
 	c := claims{Claims: jwt.Claims{Issuer: legacyIssuer, Subject: "system:serviceaccount:ns:builder"},
 		legacy: legacy{ServiceAccountName: "builder", ServiceAccountUID: "sa-uid", SecretName: "tok", Namespace: "ns"}}
 	token, err := f.sign(c)
@@ -312,6 +314,23 @@ func TestLegacySecretToken(t *testing.T) {
 	response, ok, err := f.AuthenticateToken(context.Background(), token)
 	if !ok || response.User.GetName() != "system:serviceaccount:ns:builder" {
 		t.Error(ok, err)
+	}
+	secret, err := f.store.Get(context.Background(), corev1.Resource("secrets"), "ns", "tok")
+	if err != nil || secret.GetLabels()[lastUsedLabel] != f.clock.Now().UTC().Format(time.DateOnly) {
+		t.Errorf("the use is not noted: %v, %v", secret.GetLabels(), err)
+	}
+	f.store.Put(corev1.Resource("secrets"), &corev1.Secret{Data: map[string][]byte{"token": []byte(token)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tok", Labels: map[string]string{invalidSinceLabel: "2026-01-01"}}})
+	if _, ok, err := f.AuthenticateToken(context.Background(), token); ok || !strings.Contains(err.Error(), "has been marked invalid") {
+		t.Errorf("a token that was marked invalid: %v, %v", ok, err)
+	}
+	f.store.Put(corev1.Resource("secrets"), &corev1.Secret{ObjectMeta: meta("ns", "tok", "t"), Data: map[string][]byte{"token": []byte("other")}})
+	if _, ok, _ := f.AuthenticateToken(context.Background(), token); ok {
+		t.Error("accepted though its secret holds another")
+	}
+	careless := newFixture(t, key, func(c *Config) { c.NoLookup = true })
+	if _, ok, err := careless.AuthenticateToken(context.Background(), token); !ok {
+		t.Errorf("without lookup: %v", err)
 	}
 }
 
@@ -361,4 +380,38 @@ func FuzzAuthenticateToken(f *testing.F) {
 			t.Errorf("accepted %q as %v", token, response.User)
 		}
 	})
+}
+
+// TestSetKeys: with new keys, tokens of the old ones end, and discovery tells of the new.
+func TestSetKeys(t *testing.T) {
+	old, next := ecKey(t), ecKey(t)
+	f := newFixture(t, old, nil)
+	d, err := f.Discovery()
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := func() string {
+		w := httptest.NewRecorder()
+		d.ServeKeys(w, nil)
+		return w.Body.String()
+	}
+	before := keys()
+	token := f.token(t, bound("", "", 600))
+	good := func() bool {
+		_, ok, _ := f.AuthenticateToken(context.Background(), token)
+		return ok
+	}
+	if err := f.SetKeys(next, []crypto.PublicKey{old.Public()}); err != nil || !good() || keys() == before {
+		t.Errorf("the old key still verifies: %v", err)
+	}
+	if err := f.SetKeys(nil, nil); err == nil || !good() {
+		t.Errorf("no keys at all: %v", err)
+	}
+	if err := f.SetKeys(next, nil); err != nil || good() {
+		t.Errorf("the old key is gone: %v", err)
+	}
+	token = f.token(t, bound("", "", 600))
+	if !good() {
+		t.Error("the new key doesn't verify what it signed")
+	}
 }

@@ -3,7 +3,6 @@ package tokens
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -21,8 +20,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	tokenjwt "k8s.io/apiserver/pkg/authentication/token/jwt"
-
-	"quintet.dev/quintet/components/apiserver/objects"
 )
 
 // deletionLeeway is how long a token outlives the deletion of what it is bound to, so that a pod can say goodbye.
@@ -35,7 +32,7 @@ var (
 	errExpired     = errors.New("service account token has expired")
 	errNotYet      = errors.New("service account token is not valid yet")
 	errInvalidated = errors.New("service account token has been invalidated")
-	errSignature   = errors.New("service account token has an invalid signature")
+	errSignature   = jose.ErrCryptoFailure // whatever is wrong with it: upstream says no more
 )
 
 // algorithms that signatures may have.
@@ -67,6 +64,7 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string) (*authenti
 	if err != nil {
 		return nil, false, err
 	}
+	t.auditUse(ctx, c)
 	return &authenticator.Response{User: info.UserInfo(), Audiences: audiences}, true, nil
 }
 
@@ -92,24 +90,25 @@ func (t *Tokens) ours(token string) bool {
 // verify returns the claims of a token that one of the keys has signed. They are shared and must not be changed.
 func (t *Tokens) verify(token string) (*claims, error) {
 	hash := sha256.Sum256([]byte(token))
-	if known, ok := t.verified.Get(hash); ok {
+	ring := t.ring.Load()
+	if known, ok := ring.verified.Get(hash); ok {
 		return known.(*claims), nil
 	}
 	parsed, err := jwt.ParseSigned(token, algorithms)
 	if err != nil {
-		return nil, fmt.Errorf("malformed service account token: %w", err)
+		return nil, errSignature
 	}
 	kid := ""
 	if len(parsed.Headers) > 0 {
 		kid = parsed.Headers[0].KeyID
 	}
-	for i := range t.keys {
-		if kid != "" && kid != t.keys[i].KeyID {
+	for i := range ring.keys {
+		if kid != "" && kid != ring.keys[i].KeyID {
 			continue
 		}
 		c := &claims{}
-		if parsed.Claims(t.keys[i].Key, c) == nil {
-			t.verified.Add(hash, c)
+		if parsed.Claims(ring.keys[i].Key, c) == nil {
+			ring.verified.Add(hash, c)
 			return c, nil
 		}
 	}
@@ -201,7 +200,11 @@ func (t *Tokens) exists(ctx context.Context, resource schema.GroupResource, name
 	case err != nil:
 		return err
 	case string(obj.GetUID()) != r.UID:
-		return fmt.Errorf("%s UID (%s) does not match claim (%s)", strings.TrimSuffix(resource.Resource, "s"), obj.GetUID(), r.UID)
+		if resource.Resource == "serviceaccounts" {
+			return fmt.Errorf("service account UID (%s) does not match claim (%s)", obj.GetUID(), r.UID)
+		}
+		what := strings.TrimSuffix(resource.Resource, "s")
+		return fmt.Errorf("%s UID (%s) does not match service account %s ref claim (%s)", what, obj.GetUID(), what, r.UID)
 	case t.gone(obj):
 		return errInvalidated
 	}
@@ -211,24 +214,4 @@ func (t *Tokens) exists(ctx context.Context, resource schema.GroupResource, name
 func (t *Tokens) gone(obj metav1.Object) bool {
 	at := obj.GetDeletionTimestamp()
 	return at != nil && at.Time.Before(t.cfg.Clock.Now().Add(-deletionLeeway))
-}
-
-// checkLegacy makes sure that the token is still what its Secret holds.
-func (t *Tokens) checkLegacy(ctx context.Context, c *claims, token string) (*serviceaccount.ServiceAccountInfo, error) {
-	l := &c.legacy
-	if l.Namespace == "" || l.SecretName == "" || l.ServiceAccountName == "" || l.ServiceAccountUID == "" {
-		return nil, errors.New("service account token in a secret lacks claims")
-	}
-	if c.Subject != serviceaccount.MakeUsername(l.Namespace, l.ServiceAccountName) {
-		return nil, errors.New("service account token names another subject than account")
-	}
-	secret, err := objects.As[*corev1.Secret](t.cfg.Objects.Get(ctx, corev1.Resource("secrets"), l.Namespace, l.SecretName))
-	if err != nil || secret.DeletionTimestamp != nil ||
-		subtle.ConstantTimeCompare(secret.Data[corev1.ServiceAccountTokenKey], []byte(token)) != 1 {
-		return nil, errInvalidated
-	}
-	if err := t.exists(ctx, corev1.Resource("serviceaccounts"), l.Namespace, &ref{l.ServiceAccountName, l.ServiceAccountUID}); err != nil {
-		return nil, err
-	}
-	return &serviceaccount.ServiceAccountInfo{Namespace: l.Namespace, Name: l.ServiceAccountName, UID: l.ServiceAccountUID}, nil
 }

@@ -1,5 +1,6 @@
 // Package replicaset keeps as many pods alive as each ReplicaSet asks for
-// (https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/).
+// (https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/), and each ReplicationController, which is the same
+// in an older form.
 package replicaset
 
 import (
@@ -13,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	appslisters "k8s.io/client-go/listers/apps/v1"
 	"k8s.io/client-go/tools/cache"
 
 	"quintet.dev/quintet/components/controllers/expectations"
@@ -22,27 +22,33 @@ import (
 	"quintet.dev/quintet/components/controllers/runner"
 )
 
-var kind = apps.SchemeGroupVersion.WithKind("ReplicaSet")
-
-// Controller reconciles ReplicaSets.
+// Controller reconciles ReplicaSets, or ReplicationControllers.
 type Controller struct {
 	env     runner.Env
-	sets    appslisters.ReplicaSetLister
+	sets    form
 	pods    *pods.Index
 	pending *expectations.Tracker
 	loop    *runner.Loop[string]
 }
 
-// New makes the controller; it starts working with Run.
+// New makes the controller of ReplicaSets; it starts working with Run.
 func New(env runner.Env) (*Controller, error) {
+	return newController("replicaset", env, replicaSets{env, env.Informers.Apps().V1().ReplicaSets().Lister()})
+}
+
+// NewForControllers makes the controller of ReplicationControllers; it starts working with Run.
+func NewForControllers(env runner.Env) (*Controller, error) {
+	return newController("replicationcontroller", env, replicationControllers{env, env.Informers.Core().V1().ReplicationControllers().Lister()})
+}
+
+func newController(name string, env runner.Env, sets form) (*Controller, error) {
 	index, err := pods.NewIndex(env.Informers)
 	if err != nil {
 		return nil, err
 	}
-	sets := env.Informers.Apps().V1().ReplicaSets()
-	c := &Controller{env: env, sets: sets.Lister(), pods: index, pending: expectations.New(env.Clock)}
-	c.loop = runner.NewLoop("replicaset", env, c.reconcile)
-	if err := c.loop.Watch(sets.Informer(), runner.Handle(c.setChanged)); err != nil {
+	c := &Controller{env: env, sets: sets, pods: index, pending: expectations.New(env.Clock)}
+	c.loop = runner.NewLoop(name, env, c.reconcile)
+	if err := sets.watch(c.loop, c.setChanged); err != nil {
 		return nil, err
 	}
 	if err := c.loop.Watch(env.Informers.Core().V1().Pods().Informer(), runner.Handle(c.podChanged)); err != nil {
@@ -95,21 +101,17 @@ func (c *Controller) offer(old, orphan *v1.Pod) {
 	if old != nil && metav1.GetControllerOfNoCopy(old) == nil && equality.Semantic.DeepEqual(old.Labels, orphan.Labels) {
 		return
 	}
-	sets, err := c.sets.GetPodReplicaSets(orphan)
-	if err != nil {
-		return // nobody selects it
-	}
-	for _, set := range sets {
+	for _, set := range c.sets.selecting(orphan) {
 		c.loop.Add(runner.Key(set))
 	}
 }
 
 // owner finds the set that ref means: its name may have been given to another one since.
 func (c *Controller) owner(namespace string, ref *metav1.OwnerReference) *apps.ReplicaSet {
-	if ref == nil || ref.Kind != kind.Kind {
+	if ref == nil || ref.Kind != c.sets.kind().Kind {
 		return nil
 	}
-	set, err := c.sets.ReplicaSets(namespace).Get(ref.Name)
+	set, err := c.sets.get(namespace, ref.Name)
 	if err != nil || set.UID != ref.UID {
 		return nil
 	}
@@ -121,7 +123,7 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	set, err := c.sets.ReplicaSets(namespace).Get(name)
+	set, err := c.sets.get(namespace, name)
 	if apierrors.IsNotFound(err) {
 		c.pending.Forget(key)
 		return nil
@@ -158,9 +160,9 @@ func (c *Controller) claim(ctx context.Context, set *apps.ReplicaSet, selector l
 	candidates := append(c.pods.ControlledBy(set.UID), pods.Filter(c.pods.Orphans(set.Namespace), pods.Active)...)
 	claimer := owned.Claimer[*v1.Pod]{
 		Owner: set,
-		Kind:  kind,
+		Kind:  c.sets.kind(),
 		Fresh: func(ctx context.Context) (metav1.Object, error) {
-			return c.env.Client.AppsV1().ReplicaSets(set.Namespace).Get(ctx, set.Name, metav1.GetOptions{})
+			return c.sets.live(ctx, set.Namespace, set.Name)
 		},
 		Patch: func(ctx context.Context, pod *v1.Pod, patch []byte) error {
 			_, err := c.env.Client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
@@ -174,7 +176,7 @@ func (c *Controller) claim(ctx context.Context, set *apps.ReplicaSet, selector l
 func (c *Controller) related(set *apps.ReplicaSet) []*v1.Pod {
 	siblings := []*apps.ReplicaSet{set}
 	if ref := metav1.GetControllerOfNoCopy(set); ref != nil {
-		all, err := c.sets.ReplicaSets(set.Namespace).List(labels.Everything())
+		all, err := c.sets.list(set.Namespace)
 		if err != nil {
 			return nil
 		}
@@ -197,14 +199,13 @@ func (c *Controller) writeStatus(ctx context.Context, set *apps.ReplicaSet, next
 	if set.Generation == set.Status.ObservedGeneration && equality.Semantic.DeepEqual(set.Status, next) {
 		return nil
 	}
-	client := c.env.Client.AppsV1().ReplicaSets(set.Namespace)
 	changed := set.DeepCopy()
 	changed.Status = next
-	_, err := client.UpdateStatus(ctx, changed, metav1.UpdateOptions{})
+	err := c.sets.writeStatus(ctx, changed)
 	if !apierrors.IsConflict(err) {
 		return runner.IgnoreGone(err)
 	}
-	fresh, err := client.Get(ctx, set.Name, metav1.GetOptions{})
+	fresh, err := c.sets.live(ctx, set.Namespace, set.Name)
 	if err != nil {
 		return runner.IgnoreGone(err)
 	}
@@ -212,9 +213,8 @@ func (c *Controller) writeStatus(ctx context.Context, set *apps.ReplicaSet, next
 		return nil
 	}
 	fresh.Status = next
-	_, err = client.UpdateStatus(ctx, fresh, metav1.UpdateOptions{})
-	if err = runner.IgnoreGone(err); err != nil {
-		return fmt.Errorf("update status of replica set %s/%s: %w", set.Namespace, set.Name, err)
+	if err := runner.IgnoreGone(c.sets.writeStatus(ctx, fresh)); err != nil {
+		return fmt.Errorf("update status of %s %s/%s: %w", c.sets.kind().Kind, set.Namespace, set.Name, err)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func (c *Controller) scale(ctx context.Context, key string, set *apps.ReplicaSet
 }
 
 func (c *Controller) create(ctx context.Context, key string, set *apps.ReplicaSet, count int) error {
-	ref := *metav1.NewControllerRef(set, kind)
+	ref := *metav1.NewControllerRef(set, c.sets.kind())
 	c.pending.ExpectCreations(key, count)
 	_, tried, err := pods.SlowStart(count, func(int) error {
 		err := c.createPod(ctx, set, pods.FromTemplate(&set.Spec.Template, set, ref))

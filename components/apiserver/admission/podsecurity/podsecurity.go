@@ -33,13 +33,14 @@ type Plugin struct {
 
 var _ admission.ValidationInterface = &Plugin{}
 
-// New returns the plug-in with the default configuration: every level is privileged unless a namespace says otherwise.
-func New(reader objects.Reader) (*Plugin, error) {
+// New returns the plug-in with its configuration (PodSecurityConfiguration); without one, every level is privileged unless a
+// namespace says otherwise.
+func New(reader objects.Reader, file []byte) (*Plugin, error) {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		return nil, err
 	}
-	configuration, err := load.LoadFromData(nil)
+	configuration, err := load.LoadFromData(file)
 	if err != nil {
 		return nil, err
 	}

@@ -139,8 +139,8 @@ func get(k kind) decider {
 
 func writeStatus(k kind) decider {
 	return func(a *Authorizer, node string, r authorizer.Attributes) (authorizer.Decision, string) {
-		if !slices.Contains([]string{"get", "update", "patch"}, r.GetVerb()) {
-			return noOpinion, "can only get/update/patch this type"
+		if !slices.Contains([]string{"update", "patch"}, r.GetVerb()) {
+			return noOpinion, "can only get/update/patch this type" // upstream's words
 		}
 		return a.needed(k, node, r)
 	}
@@ -150,7 +150,7 @@ func decideToken(a *Authorizer, node string, r authorizer.Attributes) (authorize
 	switch {
 	case r.GetVerb() == "get" && r.GetSubresource() == "":
 		return a.needed(serviceAccount, node, r)
-	case r.GetVerb() != "create":
+	case r.GetVerb() != "create", r.GetName() == "":
 		return noOpinion, "can only create tokens for individual service accounts"
 	case r.GetSubresource() != "token":
 		return noOpinion, "can only create token subresource of serviceaccount"
@@ -183,8 +183,6 @@ func decideLease(_ *Authorizer, node string, r authorizer.Attributes) (authorize
 	switch {
 	case !slices.Contains(ownVerbs, r.GetVerb()):
 		return noOpinion, "can only get, create, update, patch, or delete a node lease"
-	case r.GetSubresource() != "":
-		return noOpinion, "cannot authorize lease subresources"
 	case r.GetNamespace() != "kube-node-lease":
 		return noOpinion, fmt.Sprintf("can only access leases in the %q system namespace", "kube-node-lease")
 	case r.GetVerb() != "create" && r.GetName() != node: // the name of a create is for NodeRestriction to check
@@ -212,8 +210,11 @@ func decideNode(_ *Authorizer, node string, r authorizer.Attributes) (authorizer
 		case "create", "update", "patch": // NodeRestriction looks at the name
 			return allow, ""
 		case "get", "list", "watch":
-			if r.GetName() == node || (r.GetVerb() != "get" && selects(r, "metadata.name", node)) {
+			switch r.GetName() { // of a list, it is that of its field selector
+			case node:
 				return allow, ""
+			case "":
+				return noOpinion, fmt.Sprintf("node '%s' cannot read all nodes, only its own Node object", node)
 			}
 			return noOpinion, fmt.Sprintf("node '%s' cannot read '%s', only its own Node object", node, r.GetName())
 		}
@@ -236,6 +237,9 @@ func decidePod(a *Authorizer, node string, r authorizer.Attributes) (authorizer.
 			if selects(r, "spec.nodeName", node) {
 				return allow, ""
 			}
+			if r.GetName() != "" {
+				return a.needed(pod, node, r)
+			}
 			return noOpinion, "can only list/watch pods with spec.nodeName field selector"
 		case "create", "delete": // NodeRestriction limits this to mirror pods and to the node's own pods
 			return allow, ""
@@ -254,10 +258,7 @@ func decidePod(a *Authorizer, node string, r authorizer.Attributes) (authorizer.
 
 // selects reports whether the request is narrowed to field == value (KEP-4601).
 func selects(r authorizer.Attributes, field, value string) bool {
-	requirements, err := r.GetFieldSelector()
-	if err != nil {
-		return false
-	}
+	requirements, _ := r.GetFieldSelector() // each that could be read narrows the request
 	for _, q := range requirements {
 		if q.Field == field && q.Value == value && (q.Operator == selection.Equals || q.Operator == selection.DoubleEquals) {
 			return true

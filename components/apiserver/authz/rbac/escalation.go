@@ -46,7 +46,7 @@ func (e *Escalation) CheckRole(ctx context.Context, u user.Info, request authori
 	}
 	if aggregates {
 		if err := e.confirm(u, request.Namespace, everything); err != nil {
-			return apierrors.NewForbidden(resource, name, errors.New("must have cluster-admin privileges to use an aggregationRule"))
+			return apierrors.NewForbidden(resource, name, errors.New("must have cluster-admin privileges to use the aggregationRule"))
 		}
 	}
 	return nil
@@ -57,16 +57,20 @@ func (e *Escalation) CheckBinding(ctx context.Context, u user.Info, namespace, n
 	if privileged(u) || e.mayBind(ctx, u, namespace, ref) {
 		return nil
 	}
+	resource := rbacv1.Resource("clusterrolebindings")
+	if namespace != "" {
+		resource = rbacv1.Resource("rolebindings")
+	} else if ref.Kind == "Role" {
+		return apierrors.NewBadRequest("Namespace parameter required.")
+	}
 	rules, err := e.Rules.index.rulesOf(ref, namespace)
-	if err != nil {
+	if apierrors.IsNotFound(err) {
+		return apierrors.NewNotFound(resource, ref.Name)
+	} else if err != nil {
 		return err
 	}
 	if err := e.confirm(u, namespace, rules); err != nil {
-		resource := "clusterrolebindings"
-		if namespace != "" {
-			resource = "rolebindings"
-		}
-		return apierrors.NewForbidden(schema.GroupResource{Group: rbacv1.GroupName, Resource: resource}, name, err)
+		return apierrors.NewForbidden(resource, name, err)
 	}
 	return nil
 }

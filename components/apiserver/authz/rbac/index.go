@@ -2,6 +2,7 @@ package rbac
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -134,18 +135,18 @@ func (x *index) visitSubject(namespace string, s subject, yield func(*binding, [
 
 // rulesOf returns the rules of the role that a binding in namespace names.
 func (x *index) rulesOf(ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, error) {
-	key, resource := objectKey{namespace, ref.Name}, "roles"
+	key, resource := objectKey{namespace, ref.Name}, "role" // in errors as in upstream's
 	switch ref.Kind {
 	case "ClusterRole":
-		key.namespace, resource = "", "clusterroles"
+		key.namespace, resource = "", "clusterrole"
 	case "Role":
 	default:
-		return nil, apierrors.NewBadRequest("unsupported role reference kind: \"" + ref.Kind + "\"")
+		return nil, fmt.Errorf("unsupported role reference kind: %q", ref.Kind)
 	}
 	x.mu.RLock()
 	rules, ok := x.roles[key]
 	x.mu.RUnlock()
-	if !ok || (resource == "roles" && namespace == "") {
+	if !ok || (resource == "role" && namespace == "") {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Group: rbacv1.GroupName, Resource: resource}, ref.Name)
 	}
 	return rules, nil

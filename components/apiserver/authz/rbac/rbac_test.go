@@ -86,7 +86,7 @@ func TestAuthorize(t *testing.T) {
 		{"account of the binding's namespace", ask("system:serviceaccount:ns:builder", nil, "create", "ns", "", "configmaps", ""), true, `RBAC: allowed by RoleBinding "locals/ns" of Role "local" to ServiceAccount "builder/"`},
 		{"account of another namespace", ask("system:serviceaccount:other:helper", nil, "create", "ns", "", "configmaps", ""), true, ""},
 		{"account of the wrong namespace", ask("system:serviceaccount:other:builder", nil, "create", "ns", "", "configmaps", ""), false, ""},
-		{"missing role", ask("lost", nil, "get", "ns", "", "pods", ""), false, `RBAC: roles.rbac.authorization.k8s.io "gone" not found`},
+		{"missing role", ask("lost", nil, "get", "ns", "", "pods", ""), false, `RBAC: role.rbac.authorization.k8s.io "gone" not found`},
 		{"everything", ask("root", nil, "frob", "ns", "example.com", "widgets/x", "n"), true, ""},
 		{"url", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "prom"}, Verb: "get", Path: "/metrics"}, true, ""},
 		{"url prefix", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: "prom"}, Verb: "get", Path: "/debug/pprof/heap"}, true, ""},
@@ -176,7 +176,7 @@ func TestEscalation(t *testing.T) {
 		{"masters", user.DefaultInfo{Name: "x", Groups: []string{"system:masters"}}, everything, true, ""},
 		{"escalate", user.DefaultInfo{Name: "escalator"}, everything, true, ""},
 		{"aggregation by the almighty", user.DefaultInfo{Name: "root"}, nil, true, ""},
-		{"aggregation by others", user.DefaultInfo{Name: "x", Groups: []string{"devs"}}, nil, true, "must have cluster-admin privileges to use an aggregationRule"},
+		{"aggregation by others", user.DefaultInfo{Name: "x", Groups: []string{"devs"}}, nil, true, "must have cluster-admin privileges to use the aggregationRule"},
 		{"nothing at all", user.DefaultInfo{Name: "nobody"}, nil, false, ""},
 	} {
 		t.Run("role/"+tt.name, func(t *testing.T) {
@@ -201,7 +201,8 @@ func TestEscalation(t *testing.T) {
 		{"leave to bind elsewhere", "binder", "other", clusterRef("admin"), apierrors.IsForbidden},
 		{"leave to bind another", "binder", "ns", clusterRef("reader"), apierrors.IsForbidden},
 		{"missing role", "jane", "", clusterRef("gone"), apierrors.IsNotFound},
-		{"unknown kind", "jane", "", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Group"}, apierrors.IsBadRequest},
+		{"unknown kind", "jane", "", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Group"}, func(err error) bool { return strings.Contains(err.Error(), "unsupported role reference kind") }},
+		{"role in no namespace", "jane", "", rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "x"}, apierrors.IsBadRequest},
 	} {
 		t.Run("binding/"+tt.name, func(t *testing.T) {
 			err := e.CheckBinding(ctx, &user.DefaultInfo{Name: tt.u}, tt.namespace, "new", tt.ref)

@@ -12,11 +12,11 @@ func componentRoles() []*rbacv1.ClusterRole {
 			rule("get", core, "nodes"), rule("patch", core, "nodes/status"), eventsRule()),
 		clusterRole("system:node-proxier",
 			rule("list watch", core, "services", "endpoints"), rule(read, core, "nodes"), eventsRule(),
-			rule("list watch", discovery, "endpointslices"), rule("list watch", networking, "servicecidrs")),
+			rule("list watch", networking, "servicecidrs"), rule("list watch", discovery, "endpointslices")),
 		clusterRole("system:kubelet-api-admin",
 			rule(read, core, "nodes"), rule("proxy", core, "nodes"),
-			rule("*", core, "nodes/proxy", "nodes/metrics", "nodes/stats", "nodes/log", "nodes/spec",
-				"nodes/checkpoint", "nodes/configz", "nodes/healthz", "nodes/pods")),
+			rule("*", core, "nodes/proxy", "nodes/metrics", "nodes/stats", "nodes/log"),
+			rule("*", core, "nodes/configz", "nodes/healthz", "nodes/pods")),
 		clusterRole("system:kube-controller-manager", controllerManagerRules()...),
 		clusterRole("system:kube-scheduler", schedulerRules()...),
 		clusterRole("system:volume-scheduler",
@@ -62,14 +62,13 @@ func NodeRules() []rbacv1.PolicyRule {
 		rule("get create update patch delete", coordination, "leases"),
 		rule("get", storage, "volumeattachments"),
 		rule("create", core, "serviceaccounts/token"),
-		rule("get", core, "serviceaccounts"),
 		rule("get update patch", core, "persistentvolumeclaims/status"),
 		rule(read, storage, "csidrivers"),
 		rule("get create update patch delete", storage, "csinodes"),
 		rule(read, node, "runtimeclasses"),
 		rule("get", dynamicDevices, "resourceclaims"),
 		rule("deletecollection", dynamicDevices, "resourceslices"),
-		rule(read+" create update patch delete", dynamicDevices, "resourceslices"),
+		rule("get", core, "serviceaccounts"),
 	}
 }
 
@@ -93,7 +92,8 @@ func schedulerRules() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		eventsRule(),
 		rule("create", coordination, "leases"),
-		named(rule("get update", coordination, "leases"), "kube-scheduler"),
+		named(rule(read+" update", coordination, "leases"), "kube-scheduler"),
+		rule(readWrite, coordination, "leasecandidates"),
 		rule(read, core, "nodes"),
 		rule(read+" delete", core, "pods"),
 		rule("create", core, "pods/binding", "bindings"),
@@ -106,29 +106,31 @@ func schedulerRules() []rbacv1.PolicyRule {
 		rule("create", authentication, "tokenreviews"),
 		rule("create", authorization, "subjectaccessreviews"),
 		rule(read, storage, "csinodes"),
+		rule(read, storage, "volumeattachments"),
 		rule(read, core, "namespaces"),
-		rule(read, storage, "csidrivers", "csistoragecapacities", "volumeattachments"),
+		rule(read, storage, "csidrivers"),
+		rule(read, storage, "csistoragecapacities"),
 		rule(read, dynamicDevices, "deviceclasses"),
 		rule(read+" patch update", dynamicDevices, "resourceclaims"),
 		rule(read+" patch update", dynamicDevices, "resourceclaims/status"),
-		rule(read+" patch update", core, "pods/finalizers"),
+		rule("update", core, "pods/finalizers"),
 		rule(read, dynamicDevices, "resourceslices"),
-		rule(read, dynamicDevices, "devicetaintrules"),
+		rule("create delete", dynamicDevices, "resourceclaims"),
+		rule("patch update", dynamicDevices, "resourceclaims/binding"),
 	}
 }
 
 // Roles lists the default Roles of the system namespaces.
 func Roles() []*rbacv1.Role {
 	const auth = "extension-apiserver-authentication"
+	elect := func(resource string) rbacv1.PolicyRule { return rule(read+" create update", coordination, resource) }
 	return []*rbacv1.Role{
 		role(kubeSystem, auth+"-reader", named(rule(read, core, "configmaps"), auth)),
 		role(kubeSystem, "system:controller:bootstrap-signer", rule(read, core, "secrets")),
 		role(kubeSystem, "system:controller:cloud-provider", rule(read+" create", core, "configmaps")),
 		role(kubeSystem, "system:controller:token-cleaner", rule(read+" delete", core, "secrets"), eventsRule()),
-		role(kubeSystem, "system::leader-locking-kube-controller-manager",
-			rule("watch", core, "configmaps"), named(rule("get update", core, "configmaps"), "kube-controller-manager")),
-		role(kubeSystem, "system::leader-locking-kube-scheduler",
-			rule("watch", core, "configmaps"), named(rule("get update", core, "configmaps"), "kube-scheduler")),
+		role(kubeSystem, "system::leader-locking-kube-controller-manager", elect("leases"), elect("leasecandidates")),
+		role(kubeSystem, "system::leader-locking-kube-scheduler", elect("leases"), elect("leasecandidates")),
 		role(kubePublic, "system:controller:bootstrap-signer",
 			rule(read, core, "configmaps"), named(rule("update", core, "configmaps"), "cluster-info"), eventsRule()),
 	}
@@ -143,7 +145,8 @@ func RoleBindings() []*rbacv1.RoleBinding {
 		toRole(kubeSystem, "system:controller:token-cleaner", "system:controller:token-cleaner", account("token-cleaner")),
 		toRole(kubeSystem, "system::extension-apiserver-authentication-reader", "extension-apiserver-authentication-reader",
 			user("system:"+manager), user("system:"+scheduler)),
-		toRole(kubeSystem, "system::leader-locking-"+manager, "system::leader-locking-"+manager, user("system:"+manager), account(manager)),
+		toRole(kubeSystem, "system::leader-locking-"+manager, "system::leader-locking-"+manager,
+			user("system:"+manager), account(manager), account("leader-election-controller")),
 		toRole(kubeSystem, "system::leader-locking-"+scheduler, "system::leader-locking-"+scheduler, user("system:"+scheduler), account(scheduler)),
 		toRole(kubePublic, "system:controller:bootstrap-signer", "system:controller:bootstrap-signer", account("bootstrap-signer")),
 	}

@@ -22,7 +22,7 @@ func workloadControllers() []controller {
 		{"cronjob-controller", []rbacv1.PolicyRule{
 			rule(read+" update", batch, "cronjobs"), rule(read+" create update delete patch", batch, "jobs"),
 			rule("update", batch, "cronjobs/status"), rule("update", batch, "cronjobs/finalizers"),
-			rule("list delete", core, "pods"), eventsRule()}},
+			rule("list watch delete", core, "pods"), eventsRule()}},
 		{"daemon-set-controller", []rbacv1.PolicyRule{
 			rule(read, both, "daemonsets"), rule("update", both, "daemonsets/status"), rule("update", both, "daemonsets/finalizers"),
 			rule("list watch", core, "nodes"), makePods, rule("create", core, "pods/binding"),
@@ -49,24 +49,26 @@ func workloadControllers() []controller {
 			rule("list watch", core, "pods"), rule(read, apps, "statefulsets"), rule("update", apps, "statefulsets/status"),
 			rule("update", apps, "statefulsets/finalizers"), rule("get create delete update patch", core, "pods"),
 			rule(read+" create delete update patch", apps, "controllerrevisions"),
-			rule("get create", core, "persistentvolumeclaims"), eventsRule(),
-			rule("list watch update delete", core, "persistentvolumeclaims")}},
+			rule(read+" create", core, "persistentvolumeclaims"), rule("update delete", core, "persistentvolumeclaims"),
+			rule("update", core, "pods/finalizers"), eventsRule()}},
 		{"horizontal-pod-autoscaler", []rbacv1.PolicyRule{
 			rule(read, autoscaling, "horizontalpodautoscalers"), rule("update", autoscaling, "horizontalpodautoscalers/status"),
-			rule("get update", "*", "*/scale"), rule("list", core, "pods"), rule("list", "metrics.k8s.io", "pods"),
-			rule("get list", "custom.metrics.k8s.io", "*"), rule("get list", "external.metrics.k8s.io", "*"), eventsRule()}},
+			rule("get update", "*", "*/scale"), rule("list watch", core, "pods"),
+			rule("list watch", "metrics.k8s.io", "pods"), rule(read, "custom.metrics.k8s.io", "*"),
+			rule(read, "external.metrics.k8s.io", "*"), eventsRule()}},
 		{"ttl-after-finished-controller", []rbacv1.PolicyRule{rule(read+" delete", batch, "jobs"), eventsRule()}},
 		{"pod-garbage-collector", []rbacv1.PolicyRule{
-			rule("list watch delete", core, "pods"), rule("get list", core, "nodes"), rule("patch", core, "pods/status")}},
+			rule("list watch delete", core, "pods"), rule(read, core, "nodes"), rule("patch", core, "pods/status")}},
 		{"resource-claim-controller", []rbacv1.PolicyRule{
 			rule(read, core, "pods"), rule("update", core, "pods/finalizers"),
 			rule(read+" create delete", dynamicDevices, "resourceclaims"),
 			rule("update patch", dynamicDevices, "resourceclaims", "resourceclaims/status"),
-			rule("update patch", core, "pods/status"), eventsRule()}},
+			rule("update patch", core, "pods/status"), eventsRule(),
+			rule("update patch", dynamicDevices, "resourceclaims/binding")}},
 		{"device-taint-eviction-controller", []rbacv1.PolicyRule{
-			rule(read+" delete", core, "pods"), rule("get update patch", core, "pods/status"),
+			rule(read+" delete", core, "pods"), rule("update patch", core, "pods/status"),
 			rule(read, dynamicDevices, "resourceclaims"), rule(read, dynamicDevices, "resourceslices"),
-			rule(read, dynamicDevices, "devicetaintrules"), rule("update patch", dynamicDevices, "devicetaintrules/status"), eventsRule()}},
+			rule(read, dynamicDevices, "deviceclasses"), eventsRule()}},
 	}
 }
 
@@ -76,23 +78,22 @@ func clusterControllers() []controller {
 		{"clusterrole-aggregation-controller", []rbacv1.PolicyRule{
 			rule("escalate get list watch update patch", rbacv1.GroupName, "clusterroles")}},
 		{"endpoint-controller", []rbacv1.PolicyRule{
-			rule(read, core, "services", "pods"), rule("get list create update delete", core, "endpoints"),
+			rule(read, core, "services", "pods"), rule(read+" create update delete", core, "endpoints"),
 			rule("create", core, "endpoints/restricted"), eventsRule()}},
 		{"endpointslice-controller", []rbacv1.PolicyRule{
 			rule(read, core, "services", "pods", "nodes"), rule("update", core, "services/finalizers"),
-			rule(read+" create update delete", discovery, "endpointslices"),
-			rule("create", discovery, "endpointslices/restricted"), eventsRule()}},
+			rule(read+" create update delete", discovery, "endpointslices"), eventsRule()}},
 		{"endpointslicemirroring-controller", []rbacv1.PolicyRule{
 			rule(read, core, "services", "endpoints"), rule("update", core, "services/finalizers"),
 			rule("update", core, "endpoints/finalizers"), rule(read+" create update delete", discovery, "endpointslices"),
-			rule("create", discovery, "endpointslices/restricted"), eventsRule()}},
+			eventsRule()}},
 		{"generic-garbage-collector", []rbacv1.PolicyRule{rule(read+" patch update delete", "*", "*"), eventsRule()}},
 		{"namespace-controller", []rbacv1.PolicyRule{
 			rule(read+" delete", core, "namespaces"), rule("update", core, "namespaces/finalize", "namespaces/status"),
-			rule("get list delete deletecollection", "*", "*")}},
+			rule(read+" delete deletecollection", "*", "*")}},
 		{"node-controller", []rbacv1.PolicyRule{
-			rule("get list update delete patch", core, "nodes"), rule("patch update", core, "nodes/status"),
-			rule("patch update", core, "pods/status"), rule("get list delete", core, "pods"), eventsRule()}},
+			rule(read+" update delete patch", core, "nodes"), rule("patch update", core, "nodes/status"),
+			rule("patch update", core, "pods/status"), rule(read+" delete", core, "pods"), eventsRule()}},
 		{"resourcequota-controller", []rbacv1.PolicyRule{
 			rule("list watch", "*", "*"), rule("update", core, "resourcequotas/status"), eventsRule()}},
 		{"route-controller", []rbacv1.PolicyRule{
@@ -126,21 +127,22 @@ func storageControllers() []controller {
 		{"attachdetach-controller", []rbacv1.PolicyRule{
 			rule("list watch", core, pv, pvc), rule(read, core, "nodes"), rule("patch update", core, "nodes/status"),
 			rule("list watch", core, "pods"), eventsRule(), rule(read+" create delete", storage, "volumeattachments"),
-			rule(read, storage, "csidrivers", "csinodes"), rule("get", core, pv, pvc), rule("get", core, "secrets")}},
+			rule(read, storage, "csidrivers"), rule(read, storage, "csinodes")}},
 		{"ephemeral-volume-controller", []rbacv1.PolicyRule{
-			rule("update", core, "pods/finalizers"), rule(read, core, "pods"), rule(read+" create", core, pvc), eventsRule()}},
+			rule(read, core, "pods"), rule("update", core, "pods/finalizers"), rule(read+" create", core, pvc), eventsRule()}},
 		{"expand-controller", []rbacv1.PolicyRule{
 			rule(read+" update patch", core, pv), rule("update patch", core, pvc+"/status"), rule(read, core, pvc),
-			rule(read, storage, "storageclasses"), rule("get", core, "secrets"), eventsRule()}},
+			eventsRule()}},
 		{"persistent-volume-binder", []rbacv1.PolicyRule{
 			rule(read+" update create delete", core, pv), rule("update", core, pv+"/status"), rule(read+" update", core, pvc),
 			rule("update", core, pvc+"/status"), rule(read+" create delete", core, "pods"), rule(read, storage, "storageclasses"),
-			rule(read, storage, "volumeattributesclasses"), rule("get", core, "secrets"), rule(read, core, "nodes"), eventsRule()}},
+			rule("list watch", core, "nodes"), eventsRule(), rule("watch", core, "events")}},
 		{"pv-protection-controller", []rbacv1.PolicyRule{rule(read+" update", core, pv), eventsRule()}},
-		{"pvc-protection-controller", []rbacv1.PolicyRule{rule(read+" update", core, pvc), rule(read, core, "pods"), eventsRule()}},
+		{"pvc-protection-controller", []rbacv1.PolicyRule{rule(read+" update", core, pvc),
+			rule("update", core, pvc+"/status"), rule(read, core, "pods"), eventsRule()}},
 		{"selinux-warning-controller", []rbacv1.PolicyRule{
-			rule(read, core, pv, pvc, "pods"), rule(read, storage, "csidrivers"), eventsRule()}},
+			eventsRule(), rule(read, core, pv), rule(read, core, pvc), rule(read, core, "pods"), rule(read, storage, "csidrivers")}},
 		{"volumeattributesclass-protection-controller", []rbacv1.PolicyRule{
-			rule(read, core, pv, pvc), rule(read+" update", storage, "volumeattributesclasses"), eventsRule()}},
+			rule(read, core, pvc), rule(read, core, pv), rule(read+" update", storage, "volumeattributesclasses"), eventsRule()}},
 	}
 }

@@ -11,23 +11,50 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/klog/v2"
 
+	"quintet.dev/quintet/components/apiserver/auditing/record"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // Error answers a request with err, in the format that the client accepts.
 func Error(w http.ResponseWriter, r *http.Request, err error) {
-	status := StatusOf(r.Context(), err)
-	Status(w, r, status)
+	if errors.Is(r.Context().Err(), context.DeadlineExceeded) {
+		timedOut(w)
+		return
+	}
+	Status(w, r, StatusOf(r.Context(), err))
+}
+
+// timedOut answers a request whose time is over, whatever became of it: as upstream does, without caring what the client
+// accepts.
+func timedOut(w http.ResponseWriter) {
+	body, err := json.Marshal(apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0).ErrStatus)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(http.StatusGatewayTimeout)
+	_, _ = w.Write(append(body, '\n'))
+}
+
+// Forbid answers a request that its user may not make.
+func Forbid(w http.ResponseWriter, r *http.Request, a authorizer.Attributes, reason string) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	Error(w, r, Forbidden(a, reason))
 }
 
 // Status answers a request with a Status.
 func Status(w http.ResponseWriter, r *http.Request, status *metav1.Status) {
 	choice, err := negotiate.Offer{Media: negotiate.All}.Accept(r)
-	if err != nil {
-		choice = negotiate.Choice{Media: serial.JSON}
+	if err != nil { // what went wrong must be told, even in a form that wasn't asked for
+		choice = negotiate.Choice{Media: serial.JSON, Pretty: true}
+	} else {
+		record.Response(r.Context(), status, func(obj runtime.Object) ([]byte, error) { return serial.Body(obj, statusKind, serial.JSON) })
 	}
 	body, err := Encode(status, choice)
 	if err != nil {
@@ -39,9 +66,6 @@ func Status(w http.ResponseWriter, r *http.Request, status *metav1.Status) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	if status.Details != nil && status.Details.RetryAfterSeconds > 0 {
 		h.Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
-	}
-	if status.Code == http.StatusForbidden || status.Code == http.StatusUnauthorized {
-		h.Set("X-Content-Type-Options", "nosniff")
 	}
 	w.WriteHeader(int(status.Code))
 	_, _ = w.Write(body)
@@ -76,12 +100,13 @@ func Encode(status *metav1.Status, choice negotiate.Choice) ([]byte, error) {
 	if choice.Pretty && choice.Media == serial.JSON {
 		return json.MarshalIndent(status, "", "  ")
 	}
-	kind := metav1.Unversioned.WithKind("Status")
-	body, err := serial.Body(status, kind, choice.Media)
+	body, err := serial.Body(status, statusKind, choice.Media)
 	if err != nil {
 		return nil, err
 	}
 	var out bytes.Buffer
-	err = serial.WriteObject(&out, choice.Media, kind, body)
+	err = serial.WriteObject(&out, choice.Media, statusKind, body)
 	return out.Bytes(), err
 }
+
+var statusKind = metav1.Unversioned.WithKind("Status")

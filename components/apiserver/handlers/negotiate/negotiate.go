@@ -4,164 +4,149 @@ package negotiate
 import (
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/munnerz/goautoneg"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // Offer is what an endpoint can answer with.
 type Offer struct {
-	// Media are the formats, in the order of preference; the first is the default.
+	// Media are the formats of its objects, in the order of preference; the first is the default.
 	Media []serial.MediaType
-	// Shapes are the conversions that it knows (Table, PartialObjectMetadata, ...).
+	// Shapes are the kinds of meta.k8s.io that it can show its objects as, in all formats that these have.
 	Shapes []string
 }
 
 // Choice is the outcome.
 type Choice struct {
 	Media serial.MediaType
-	// Shape is the kind of meta.k8s.io/v1 to convert to, "" for the object itself.
-	Shape  string
-	Pretty bool
+	// Shape is the kind of meta.k8s.io to convert to, "" for the object itself; Version is its version.
+	Shape, Version string
+	Pretty         bool
 }
 
 // All are the formats of objects.
 var All = []serial.MediaType{serial.JSON, serial.YAML, serial.Protobuf}
 
-// Accept chooses. The error is an API status error (406).
+// The shapes.
+const (
+	Table        = "Table"
+	Metadata     = "PartialObjectMetadata"
+	MetadataList = "PartialObjectMetadataList"
+)
+
+// Accept chooses (https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations-of-resources).
+// The error is an API status error (406).
 func (o Offer) Accept(r *http.Request) (Choice, error) {
-	header := r.Header["Accept"]
-	if len(header) == 0 || (len(header) == 1 && (header[0] == "" || header[0] == "*/*")) {
-		return Choice{Media: o.Media[0], Pretty: pretty(r, "")}, nil
+	header := r.Header.Get("Accept")
+	if header == "" || header == "*/*" {
+		return Choice{Media: o.Media[0], Pretty: Pretty(r)}, nil
 	}
-	var best *clause
-	for _, c := range parse(strings.Join(header, ",")) {
-		if o.match(&c) && (best == nil || c.quality > best.quality) {
-			best = &c
+	if m, ok := serial.ParseMediaType(header); ok && slices.Contains(o.Media, m) {
+		return Choice{Media: m, Pretty: Pretty(r)}, nil
+	}
+	for _, clause := range goautoneg.ParseAccept(header) {
+		for _, m := range All {
+			if choice, ok := o.match(&clause, m); ok {
+				choice.Pretty = choice.Pretty || Pretty(r)
+				return choice, nil
+			}
 		}
 	}
-	if best == nil {
-		return Choice{}, notAcceptable(o.Media)
-	}
-	media, _ := serial.ParseMediaType(best.media)
-	out := Choice{Media: media, Shape: best.params["as"]}
-	out.Pretty = pretty(r, best.params["pretty"])
-	return out, nil
+	return Choice{}, notAcceptable(All, serial.MediaType.String)
 }
 
-// match tells whether the clause can be served, and replaces its wildcard by a format.
-func (o Offer) match(c *clause) bool {
-	if c.quality <= 0 {
+// match tells whether the clause can be served in a format.
+func (o Offer) match(clause *goautoneg.Accept, m serial.MediaType) (Choice, bool) {
+	main, sub, _ := strings.Cut(m.String(), "/")
+	if clause.Type != main && clause.Type != "*" || clause.SubType != sub && clause.SubType != "*" {
+		return Choice{}, false
+	}
+	params := clause.Params
+	if stream := params["stream"]; stream != "" && (stream != "watch" || m == serial.YAML) {
+		return Choice{}, false
+	}
+	if sv := params["sv"]; sv != "" && (sv != "v1" || len(o.Shapes) == 0) {
+		return Choice{}, false
+	}
+	choice := Choice{Media: m, Pretty: params["pretty"] == "1"}
+	_, as := params["as"]
+	_, g := params["g"]
+	if _, v := params["v"]; !as && !g && !v {
+		return choice, slices.Contains(o.Media, m)
+	}
+	choice.Shape, choice.Version = params["as"], params["v"]
+	return choice, params["g"] == metav1.GroupName && slices.Contains(o.Shapes, choice.Shape) && hasVersion(choice)
+}
+
+// hasVersion tells whether the shape exists in that version and format.
+func hasVersion(c Choice) bool {
+	if c.Shape == Table && c.Media == serial.Protobuf {
 		return false
 	}
-	if as := c.params["as"]; as != "" {
-		known := false
-		for _, s := range o.Shapes {
-			known = known || s == as
-		}
-		if !known || c.params["g"] != metav1.GroupName || c.params["v"] != "v1" {
-			return false
-		}
-	}
-	for _, m := range o.Media {
-		main, _, _ := strings.Cut(m.String(), "/")
-		if c.media == m.String() || c.media == "*/*" || c.media == main+"/*" {
-			// A Table has no protobuf form that clients read.
-			if c.params["as"] == "Table" && m == serial.Protobuf {
-				continue
-			}
-			c.media = m.String()
-			return true
-		}
-	}
-	return false
+	return c.Version == metav1.SchemeGroupVersion.Version || c.Version == metav1beta1.SchemeGroupVersion.Version
 }
 
-type clause struct {
-	media   string
-	params  map[string]string
-	quality float64
-}
-
-func parse(header string) []clause {
-	var out []clause
-	for part := range strings.SplitSeq(header, ",") {
-		part = strings.TrimSpace(part)
-		if part == "" {
-			continue
-		}
-		c := clause{media: part, quality: 1}
-		if strings.Contains(part, ";") {
-			media, params, err := mime.ParseMediaType(part)
-			if err != nil {
-				continue
-			}
-			c.media, c.params = media, params
-			if q, ok := params["q"]; ok {
-				if v, err := strconv.ParseFloat(q, 64); err == nil {
-					c.quality = v
-				}
-			}
-		}
-		out = append(out, c)
+// Stream checks that what was chosen can be the format of a watch. The error is an API status error (406).
+func (c Choice) Stream() error {
+	if c.Media == serial.YAML {
+		return notAcceptable([]serial.MediaType{serial.JSON, serial.Protobuf}, func(m serial.MediaType) string {
+			return m.String() + ";stream=watch"
+		})
 	}
-	return out
+	return nil
 }
 
-// pretty tells whether people will read the answer.
-func pretty(r *http.Request, param string) bool {
+// Pretty tells whether people will read the answer.
+func Pretty(r *http.Request) bool {
 	if strings.Contains(r.URL.RawQuery, "pretty") {
-		if v, ok := r.URL.Query()["pretty"]; ok && len(v) > 0 {
-			return isTrue(v[0])
+		if v := r.URL.Query().Get("pretty"); v != "" {
+			yes, err := strconv.ParseBool(v)
+			return err == nil && yes
 		}
-	}
-	if param != "" {
-		return isTrue(param)
 	}
 	agent := r.UserAgent()
 	return strings.HasPrefix(agent, "curl") || strings.HasPrefix(agent, "Wget") || strings.HasPrefix(agent, "Mozilla/5.0")
 }
 
-func isTrue(s string) bool {
-	v, err := strconv.ParseBool(s)
-	return err == nil && v
-}
-
-// Body reads the format of a request's body; JSON when nothing is said. The error is an API status error (415).
+// Body reads the format of a request's body; the first known when nothing is said. The error is an API status error (415).
 func Body(r *http.Request, known ...serial.MediaType) (serial.MediaType, error) {
 	header := r.Header.Get("Content-Type")
 	if header == "" {
 		return known[0], nil
 	}
-	media := header
-	if strings.Contains(header, ";") {
-		var err error
-		if media, _, err = mime.ParseMediaType(header); err != nil {
-			return 0, Unsupported(join(known))
-		}
+	if m, ok := serial.ParseMediaType(header); ok && slices.Contains(known, m) {
+		return m, nil
 	}
-	for _, m := range known {
-		if m.String() == media {
+	if media, _, err := mime.ParseMediaType(header); err == nil {
+		if m, ok := serial.ParseMediaType(media); ok && slices.Contains(known, m) {
 			return m, nil
 		}
 	}
-	return 0, Unsupported(join(known))
+	return 0, Unsupported(join(known, serial.MediaType.String))
 }
 
-func join(media []serial.MediaType) string {
+func join(media []serial.MediaType, name func(serial.MediaType) string) string {
 	out := make([]string, len(media))
 	for i, m := range media {
-		out[i] = m.String()
+		out[i] = name(m)
 	}
 	return strings.Join(out, ", ")
 }
 
-func notAcceptable(media []serial.MediaType) error {
-	return &failure{http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable,
-		"only the following media types are accepted: " + join(media)}
+func notAcceptable(media []serial.MediaType, name func(serial.MediaType) string) error {
+	return NotAcceptable("only the following media types are accepted: " + join(media, name))
+}
+
+// NotAcceptable is the answer to a request for what can't be had in that form.
+func NotAcceptable(message string) error {
+	return &failure{http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, message}
 }
 
 // Unsupported is the answer to a body in a format that the endpoint doesn't read.

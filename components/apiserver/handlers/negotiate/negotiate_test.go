@@ -11,7 +11,7 @@ import (
 )
 
 func TestAccept(t *testing.T) {
-	offer := Offer{Media: All, Shapes: []string{"Table"}}
+	offer := Offer{Media: All, Shapes: []string{Table}}
 	const table = "application/json;as=Table;v=v1;g=meta.k8s.io"
 	cases := map[string]struct {
 		accept string
@@ -24,12 +24,18 @@ func TestAccept(t *testing.T) {
 		"YAML":                 {accept: "application/yaml", want: Choice{Media: serial.YAML}},
 		"the first known":      {accept: "text/html, application/vnd.kubernetes.protobuf, application/json", want: Choice{Media: serial.Protobuf}},
 		"by quality":           {accept: "application/json;q=0.1,application/yaml;q=0.9", want: Choice{Media: serial.YAML}},
-		"table":                {accept: table + ",application/json", want: Choice{Media: serial.JSON, Shape: "Table"}},
+		"table":                {accept: table + ",application/json", want: Choice{Media: serial.JSON, Shape: Table, Version: "v1"}},
+		"table of old":         {accept: "application/yaml;as=Table;v=v1beta1;g=meta.k8s.io", want: Choice{Media: serial.YAML, Shape: Table, Version: "v1beta1"}},
+		"stream":               {accept: "application/vnd.kubernetes.protobuf;stream=watch", want: Choice{Media: serial.Protobuf}},
+		"unknown stream":       {accept: "application/json;stream=list", fails: true},
+		"no stream as YAML":    {accept: "application/yaml;stream=watch", fails: true},
+		"half a shape":         {accept: "application/json;v=v1,application/yaml", want: Choice{Media: serial.YAML}},
+		"server version":       {accept: "application/json;sv=v2,application/yaml;sv=v1", want: Choice{Media: serial.YAML}},
 		"unknown shape":        {accept: "application/json;as=Chair;v=v1;g=meta.k8s.io,application/json", want: Choice{Media: serial.JSON}},
 		"unknown version":      {accept: "application/json;as=Table;v=v9;g=meta.k8s.io,application/json", want: Choice{Media: serial.JSON}},
 		"no table as protobuf": {accept: "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io", fails: true},
 		"none known":           {accept: "text/html", fails: true},
-		"refused":              {accept: "application/json;q=0", fails: true},
+		"refused, as a joke":   {accept: "application/json;q=0", want: Choice{Media: serial.JSON}},
 		"pretty":               {accept: "application/json;pretty=1", want: Choice{Media: serial.JSON, Pretty: true}},
 	}
 	for name, c := range cases {
@@ -48,7 +54,7 @@ func TestAccept(t *testing.T) {
 
 func TestBody(t *testing.T) {
 	for header, want := range map[string]serial.MediaType{
-		"": serial.JSON, "application/json": serial.JSON, "application/json; charset=utf-8": serial.JSON, "application/yaml": serial.YAML,
+		"": serial.JSON, "application/json": serial.JSON, "application/json; charset=utf-8": serial.JSON, "application/yaml": serial.YAML, "APPLICATION/JSON": serial.JSON,
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/", nil)
 		r.Header.Set("Content-Type", header)

@@ -185,7 +185,7 @@ func PolicyColumns(what string) show.Columns {
 
 // PolicyRow are the cells of a policy.
 func PolicyRow(name string, rules int, param *v1.ParamKind, age string) []any {
-	kind := "<unset>"
+	kind := show.Unset
 	if param != nil {
 		kind = param.APIVersion + "/" + param.Kind
 	}
@@ -202,7 +202,7 @@ func BindingColumns() show.Columns {
 
 // BindingRow are the cells of a binding.
 func BindingRow(name, policy string, param *v1.ParamRef, age string) []any {
-	ref := "<unset>"
+	ref := show.Unset
 	if param != nil {
 		switch {
 		case param.Name != "" && param.Namespace != "":

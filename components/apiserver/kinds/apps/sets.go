@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
@@ -19,6 +20,7 @@ import (
 // DefaultDaemonSet sets the defaults of a daemon set.
 func DefaultDaemonSet(d *appsv1.DaemonSet) {
 	podspec.DefaultTemplate(&d.Spec.Template)
+	SetTemplateGeneration(d, TemplateGeneration(d))
 	u := &d.Spec.UpdateStrategy
 	if u.Type == "" {
 		u.Type = appsv1.RollingUpdateDaemonSetStrategyType
@@ -28,7 +30,10 @@ func DefaultDaemonSet(d *appsv1.DaemonSet) {
 			u.RollingUpdate = &appsv1.RollingUpdateDaemonSet{}
 		}
 		setDefault(&u.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
-		setDefault(&u.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+	}
+	if r := u.RollingUpdate; r != nil {
+		setDefault(&r.MaxUnavailable, intstr.FromInt32(0)) // of another strategy, where it means nothing
+		setDefault(&r.MaxSurge, intstr.FromInt32(0))
 	}
 	setDefault(&d.Spec.RevisionHistoryLimit, 10)
 }
@@ -45,6 +50,9 @@ func TemplateGeneration(d *appsv1.DaemonSet) int64 {
 
 // SetTemplateGeneration writes it.
 func SetTemplateGeneration(d *appsv1.DaemonSet, n int64) {
+	if d.Annotations[appsv1.DeprecatedTemplateGeneration] == strconv.FormatInt(n, 10) {
+		return
+	}
 	annotations := make(map[string]string, len(d.Annotations)+1)
 	for k, v := range d.Annotations {
 		annotations[k] = v
@@ -59,6 +67,7 @@ func DefaultStatefulSet(s *appsv1.StatefulSet) {
 	podspec.DefaultTemplate(&spec.Template)
 	for i := range spec.VolumeClaimTemplates {
 		c := &spec.VolumeClaimTemplates[i]
+		c.APIVersion, c.Kind = "v1", "PersistentVolumeClaim"
 		if c.Status.Phase == "" {
 			c.Status.Phase = corev1.ClaimPending
 		}
@@ -74,7 +83,7 @@ func DefaultStatefulSet(s *appsv1.StatefulSet) {
 			u.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{}
 		}
 	}
-	if u.Type == appsv1.RollingUpdateStatefulSetStrategyType && u.RollingUpdate != nil {
+	if u.RollingUpdate != nil {
 		setDefault(&u.RollingUpdate.Partition, 0)
 	}
 	if spec.PersistentVolumeClaimRetentionPolicy == nil {
@@ -89,6 +98,32 @@ func DefaultStatefulSet(s *appsv1.StatefulSet) {
 	}
 	setDefault(&spec.Replicas, 1)
 	setDefault(&spec.RevisionHistoryLimit, 10)
+}
+
+// DropDisabled removes what belongs to features that are off (KEP-961), unless old, nil on create, has it.
+func DropDisabled(new, old *appsv1.StatefulSet) {
+	uses := func(s *appsv1.StatefulSet) bool {
+		return s != nil && s.Spec.UpdateStrategy.RollingUpdate != nil && s.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable != nil
+	}
+	if uses(new) && !uses(old) {
+		new.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable = nil
+	}
+}
+
+// StatefulSetWarnings tells of what is accepted, but hardly meant, besides the template. old is nil on create.
+func StatefulSetWarnings(s, old *appsv1.StatefulSet) []string {
+	var out []string
+	for i := range s.Spec.VolumeClaimTemplates {
+		at := field.NewPath("spec", "volumeClaimTemplates").Index(i)
+		if old != nil {
+			at = at.Child("Spec")
+		}
+		out = append(out, podspec.ClaimWarnings(&s.Spec.VolumeClaimTemplates[i].Spec, at)...)
+	}
+	if l := s.Spec.RevisionHistoryLimit; l != nil && *l < 0 {
+		out = append(out, "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended")
+	}
+	return out
 }
 
 // DaemonSetColumns are the columns of daemon sets.
@@ -150,19 +185,4 @@ func RevisionRow(r *appsv1.ControllerRevision, now time.Time) []any {
 		controller = strings.ToLower(resource) + "/" + ref.Name
 	}
 	return []any{r.Name, controller, r.Revision, show.Age(r.CreationTimestamp, now)}
-}
-
-// addClaimVolumes gives a template the volumes that its pods will have from claim templates, so that mounts find them.
-func addClaimVolumes(t *corev1.PodTemplateSpec, claims []corev1.PersistentVolumeClaim) {
-	for i := range claims {
-		found := false
-		for j := range t.Spec.Volumes {
-			found = found || t.Spec.Volumes[j].Name == claims[i].Name
-		}
-		if !found {
-			t.Spec.Volumes = append(t.Spec.Volumes, corev1.Volume{Name: claims[i].Name, VolumeSource: corev1.VolumeSource{
-				PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claims[i].Name},
-			}})
-		}
-	}
 }

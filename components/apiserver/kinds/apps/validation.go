@@ -2,24 +2,30 @@ package apps
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
-	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 )
+
+var replicaSelection = selection{kind: "deployment", pods: "ReplicaSet", required: true, detail: "invalid label selector"}
 
 // ValidateDeployment checks a deployment.
 func ValidateDeployment(d *appsv1.Deployment) field.ErrorList {
-	path, s := field.NewPath("spec"), &d.Spec
+	return validateDeployment(&d.Spec, nil)
+}
+
+func validateDeployment(s *appsv1.DeploymentSpec, old *corev1.PodTemplateSpec) field.ErrorList {
+	path := field.NewPath("spec")
 	var errs field.ErrorList
 	if s.Replicas != nil {
 		errs = append(errs, checks.NonNegative(int64(*s.Replicas), path.Child("replicas"))...)
 	}
-	selector, more := checks.Selector(s.Selector, "deployment", path.Child("selector"))
+	selector, more := replicaSelection.selector(s.Selector, path.Child("selector"))
 	errs = append(errs, more...)
 	if selector != nil {
-		errs = append(errs, podspec.ValidateEndless(&s.Template, selector, "ReplicaSet", path.Child("template"))...)
+		errs = append(errs, replicaSelection.endless(&s.Template, old, selector, path.Child("template"))...)
 	}
 	errs = append(errs, validateStrategy(&s.Strategy, path.Child("strategy"))...)
 	errs = append(errs, checks.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
@@ -37,7 +43,7 @@ func ValidateDeployment(d *appsv1.Deployment) field.ErrorList {
 
 // ValidateDeploymentUpdate checks a change: the selector stays.
 func ValidateDeploymentUpdate(new, old *appsv1.Deployment) field.ErrorList {
-	return append(ValidateDeployment(new),
+	return append(validateDeployment(&new.Spec, &old.Spec.Template),
 		validation.ValidateImmutableField(new.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))...)
 }
 
@@ -55,7 +61,7 @@ func validateStrategy(s *appsv1.DeploymentStrategy, path *field.Path) field.Erro
 		}
 		return validateRolling(s.RollingUpdate, path.Child("rollingUpdate"))
 	}
-	return field.ErrorList{field.NotSupported(path, s, []appsv1.DeploymentStrategyType{
+	return field.ErrorList{field.NotSupported(path, checks.Unversioned(s), []appsv1.DeploymentStrategyType{
 		appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
 }
 
@@ -82,53 +88,63 @@ func ValidateDeploymentStatus(new, old *appsv1.Deployment) field.ErrorList {
 	errs := checks.NonNegative(s.ObservedGeneration, path.Child("observedGeneration"))
 	errs = append(errs, checks.Counts(path,
 		checks.Count{Name: "replicas", Value: s.Replicas},
-		checks.Count{Name: "updatedReplicas", Value: s.UpdatedReplicas, Max: &s.Replicas, MaxName: "status.replicas"},
-		checks.Count{Name: "readyReplicas", Value: s.ReadyReplicas, Max: &s.Replicas, MaxName: "status.replicas"},
-		checks.Count{Name: "availableReplicas", Value: s.AvailableReplicas, Max: &s.Replicas, MaxName: "status.replicas"},
-		checks.Count{Name: "availableReplicas", Value: s.AvailableReplicas, Max: &s.ReadyReplicas, MaxName: "readyReplicas"},
+		checks.Count{Name: "updatedReplicas", Value: s.UpdatedReplicas},
+		checks.Count{Name: "readyReplicas", Value: s.ReadyReplicas},
+		checks.Count{Name: "availableReplicas", Value: s.AvailableReplicas},
 		checks.Count{Name: "unavailableReplicas", Value: s.UnavailableReplicas},
 	)...)
-	if s.TerminatingReplicas != nil {
-		errs = append(errs, checks.NonNegative(int64(*s.TerminatingReplicas), path.Child("terminatingReplicas"))...)
-	}
+	errs = append(errs, checks.OptionalCount(s.TerminatingReplicas, path.Child("terminatingReplicas"))...)
+	errs = append(errs, checks.OptionalCount(s.CollisionCount, path.Child("collisionCount"))...)
+	errs = append(errs, checks.Limits(path,
+		checks.Limit{Name: "updatedReplicas", Value: s.UpdatedReplicas, Max: s.Replicas, MaxName: "status.replicas"},
+		checks.Limit{Name: "readyReplicas", Value: s.ReadyReplicas, Max: s.Replicas, MaxName: "status.replicas"},
+		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.Replicas, MaxName: "status.replicas"},
+		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.ReadyReplicas, MaxName: "readyReplicas"},
+	)...)
 	return append(errs, checks.Collisions(s.CollisionCount, old.Status.CollisionCount, path.Child("collisionCount"))...)
 }
 
 // ValidateReplicaSet checks a replica set.
 func ValidateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
-	path, s := field.NewPath("spec"), &r.Spec
+	return validateReplicaSet(&r.Spec, nil)
+}
+
+func validateReplicaSet(s *appsv1.ReplicaSetSpec, old *corev1.PodTemplateSpec) field.ErrorList {
+	path := field.NewPath("spec")
 	var errs field.ErrorList
 	if s.Replicas != nil {
 		errs = append(errs, checks.NonNegative(int64(*s.Replicas), path.Child("replicas"))...)
 	}
 	errs = append(errs, checks.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
-	selector, more := checks.Selector(s.Selector, "deployment", path.Child("selector"))
+	selector, more := replicaSelection.selector(s.Selector, path.Child("selector"))
 	errs = append(errs, more...)
 	if selector != nil {
-		errs = append(errs, podspec.ValidateEndless(&s.Template, selector, "ReplicaSet", path.Child("template"))...)
+		errs = append(errs, replicaSelection.endless(&s.Template, old, selector, path.Child("template"))...)
 	}
 	return errs
 }
 
 // ValidateReplicaSetUpdate checks a change: the selector stays.
 func ValidateReplicaSetUpdate(new, old *appsv1.ReplicaSet) field.ErrorList {
-	return append(ValidateReplicaSet(new),
+	return append(validateReplicaSet(&new.Spec, &old.Spec.Template),
 		validation.ValidateImmutableField(new.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))...)
 }
 
 // ValidateReplicaSetStatus checks a change of the status.
 func ValidateReplicaSetStatus(new, _ *appsv1.ReplicaSet) field.ErrorList {
 	path, s := field.NewPath("status"), &new.Status
-	errs := checks.NonNegative(s.ObservedGeneration, path.Child("observedGeneration"))
-	errs = append(errs, checks.Counts(path,
+	errs := checks.Counts(path,
 		checks.Count{Name: "replicas", Value: s.Replicas},
-		checks.Count{Name: "fullyLabeledReplicas", Value: s.FullyLabeledReplicas, Max: &s.Replicas, MaxName: "status.replicas"},
-		checks.Count{Name: "readyReplicas", Value: s.ReadyReplicas, Max: &s.Replicas, MaxName: "status.replicas"},
-		checks.Count{Name: "availableReplicas", Value: s.AvailableReplicas, Max: &s.Replicas, MaxName: "status.replicas"},
-		checks.Count{Name: "availableReplicas", Value: s.AvailableReplicas, Max: &s.ReadyReplicas, MaxName: "readyReplicas"},
+		checks.Count{Name: "fullyLabeledReplicas", Value: s.FullyLabeledReplicas},
+		checks.Count{Name: "readyReplicas", Value: s.ReadyReplicas},
+		checks.Count{Name: "availableReplicas", Value: s.AvailableReplicas},
+	)
+	errs = append(errs, checks.NonNegative(s.ObservedGeneration, path.Child("observedGeneration"))...)
+	errs = append(errs, checks.OptionalCount(s.TerminatingReplicas, path.Child("terminatingReplicas"))...)
+	return append(errs, checks.Limits(path,
+		checks.Limit{Name: "fullyLabeledReplicas", Value: s.FullyLabeledReplicas, Max: s.Replicas, MaxName: "status.replicas"},
+		checks.Limit{Name: "readyReplicas", Value: s.ReadyReplicas, Max: s.Replicas, MaxName: "status.replicas"},
+		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.Replicas, MaxName: "status.replicas"},
+		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.ReadyReplicas, MaxName: "readyReplicas"},
 	)...)
-	if s.TerminatingReplicas != nil {
-		errs = append(errs, checks.NonNegative(int64(*s.TerminatingReplicas), path.Child("terminatingReplicas"))...)
-	}
-	return errs
 }

@@ -28,7 +28,7 @@ func Columns() show.Columns {
 
 // Row are the cells of an autoscaler.
 func Row(h *autoscalingv2.HorizontalPodAutoscaler, now time.Time) []any {
-	min := "<unset>"
+	min := show.Unset
 	if h.Spec.MinReplicas != nil {
 		min = fmt.Sprint(*h.Spec.MinReplicas)
 	}

@@ -2,12 +2,13 @@ package batch
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	_ "time/tzdata" // images have no time zones of their own
 
+	"github.com/robfig/cron/v3"
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
@@ -18,7 +19,7 @@ const maxCronJobName = 63 - 11
 
 // ValidateCronJob checks a cron job.
 func ValidateCronJob(c *batchv1.CronJob) field.ErrorList {
-	errs := validateCronSpec(&c.Spec, field.NewPath("spec"))
+	errs := validateCronSpec(&c.Spec, nil, field.NewPath("spec"))
 	if len(c.Name) > maxCronJobName {
 		errs = append(errs, field.Invalid(field.NewPath("metadata").Child("name"), c.Name, "must be no more than 52 characters"))
 	}
@@ -26,143 +27,87 @@ func ValidateCronJob(c *batchv1.CronJob) field.ErrorList {
 }
 
 // ValidateCronJobUpdate checks a change; a name that got in stays allowed.
-func ValidateCronJobUpdate(new, _ *batchv1.CronJob) field.ErrorList {
-	return validateCronSpec(&new.Spec, field.NewPath("spec"))
+func ValidateCronJobUpdate(new, old *batchv1.CronJob) field.ErrorList {
+	return validateCronSpec(&new.Spec, &old.Spec, field.NewPath("spec"))
 }
 
-func validateCronSpec(s *batchv1.CronJobSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	at := path.Child("schedule")
-	if s.Schedule == "" {
-		errs = append(errs, field.Required(at, ""))
-	} else {
-		if err := parseSchedule(s.Schedule); err != nil {
-			errs = append(errs, field.Invalid(at, s.Schedule, err.Error()))
-		}
-		if strings.Contains(s.Schedule, "TZ") {
-			errs = append(errs, field.Invalid(at, s.Schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"))
-		}
-	}
-	if z := s.TimeZone; z != nil {
-		at := path.Child("timeZone")
-		switch {
-		case *z == "":
-			errs = append(errs, field.Invalid(at, z, "timeZone must be nil or non-empty string"))
-		case strings.EqualFold(*z, "Local"):
-			errs = append(errs, field.Invalid(at, z, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"))
-		default:
-			if _, err := time.LoadLocation(*z); err != nil {
-				errs = append(errs, field.Invalid(at, z, err.Error()))
-			}
-		}
-	}
+// validateCronSpec checks a spec; old is what it was before, nil if it is new.
+func validateCronSpec(s, old *batchv1.CronJobSpec, path *field.Path) field.ErrorList {
+	errs := validateSchedule(s, old, path.Child("schedule"))
 	if s.StartingDeadlineSeconds != nil {
 		errs = append(errs, checks.NonNegative(*s.StartingDeadlineSeconds, path.Child("startingDeadlineSeconds"))...)
 	}
+	if s.TimeZone != nil && (old == nil || old.TimeZone == nil || *old.TimeZone != *s.TimeZone) {
+		errs = append(errs, validateTimeZone(*s.TimeZone, path.Child("timeZone"))...)
+	}
 	errs = append(errs, checks.OneOf(s.ConcurrencyPolicy, path.Child("concurrencyPolicy"),
 		batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent)...)
-	for name, limit := range map[string]*int32{"successfulJobsHistoryLimit": s.SuccessfulJobsHistoryLimit, "failedJobsHistoryLimit": s.FailedJobsHistoryLimit} {
-		if limit != nil {
-			errs = append(errs, checks.NonNegative(int64(*limit), path.Child(name))...)
-		}
+	errs = append(errs, validateJobTemplate(s, old, path.Child("jobTemplate"))...)
+	if l := s.SuccessfulJobsHistoryLimit; l != nil {
+		errs = append(errs, checks.NonNegative(int64(*l), path.Child("successfulJobsHistoryLimit"))...)
 	}
-	job := path.Child("jobTemplate", "spec")
-	if s.JobTemplate.Spec.ManualSelector != nil && *s.JobTemplate.Spec.ManualSelector {
-		errs = append(errs, field.NotSupported(job.Child("manualSelector"), s.JobTemplate.Spec.ManualSelector, []string{"nil", "false"}))
+	if l := s.FailedJobsHistoryLimit; l != nil {
+		errs = append(errs, checks.NonNegative(int64(*l), path.Child("failedJobsHistoryLimit"))...)
 	}
-	return append(errs, validateJobSpec(&s.JobTemplate.Spec, job)...)
+	return errs
 }
 
-// bound is the range of one field of a schedule, and the names that it knows.
-type bound struct {
-	min, max int
-	names    map[string]int
+func validateSchedule(s, old *batchv1.CronJobSpec, at *field.Path) field.ErrorList {
+	if s.Schedule == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	var errs field.ErrorList
+	if err := parseSchedule(s.Schedule); err != nil {
+		errs = append(errs, field.Invalid(at, s.Schedule, err.Error()))
+	}
+	zoned := strings.Contains(s.Schedule, "TZ")
+	if zoned && s.TimeZone != nil {
+		errs = append(errs, field.Invalid(at, s.Schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule"))
+	}
+	if zoned && (old == nil || !strings.Contains(old.Schedule, "TZ")) {
+		errs = append(errs, field.Invalid(at, s.Schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"))
+	}
+	return errs
 }
 
-var schedule = [5]bound{
-	{0, 59, nil}, {0, 23, nil}, {1, 31, nil},
-	{1, 12, map[string]int{"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6, "jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12}},
-	{0, 6, map[string]int{"sun": 0, "mon": 1, "tue": 2, "wed": 3, "thu": 4, "fri": 5, "sat": 6}},
-}
-
-// parseSchedule checks a schedule: five fields, or one of the short forms.
-func parseSchedule(text string) error {
-	if strings.HasPrefix(text, "TZ=") || strings.HasPrefix(text, "CRON_TZ=") {
-		_, rest, ok := strings.Cut(text, " ")
-		if !ok {
-			return fmt.Errorf("schedule is missing after the time zone: %q", text)
-		}
-		text = strings.TrimSpace(rest)
-	}
-	if strings.HasPrefix(text, "@") {
-		switch text {
-		case "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly":
-			return nil
-		}
-		if every, ok := strings.CutPrefix(text, "@every "); ok {
-			if _, err := time.ParseDuration(every); err != nil {
-				return fmt.Errorf("failed to parse duration %s: %w", text, err)
-			}
-			return nil
-		}
-		return fmt.Errorf("unrecognized descriptor: %s", text)
-	}
-	fields := strings.Fields(text)
-	if len(fields) != len(schedule) {
-		return fmt.Errorf("expected exactly %d fields, found %d: %v", len(schedule), len(fields), fields)
-	}
-	for i, f := range fields {
-		for item := range strings.SplitSeq(f, ",") {
-			if err := schedule[i].check(item); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// check checks one range: *, n, n-m, each with an optional step.
-func (b bound) check(item string) error {
-	span, step, stepped := strings.Cut(item, "/")
-	if stepped {
-		if n, err := strconv.Atoi(step); err != nil {
-			return fmt.Errorf("failed to parse int from %s: %w", step, err)
-		} else if n <= 0 {
-			return fmt.Errorf("step of range should be a positive number: %s", item)
-		}
-	}
-	if span == "*" || span == "?" {
-		return nil
-	}
-	low, high, ranged := strings.Cut(span, "-")
-	from, err := b.number(low)
-	if err != nil {
-		return err
-	}
-	to := from
-	if ranged {
-		if to, err = b.number(high); err != nil {
-			return err
-		}
-	}
+func validateTimeZone(name string, at *field.Path) field.ErrorList {
 	switch {
-	case from < b.min:
-		return fmt.Errorf("beginning of range (%d) below minimum (%d): %s", from, b.min, item)
-	case to > b.max:
-		return fmt.Errorf("end of range (%d) above maximum (%d): %s", to, b.max, item)
-	case from > to:
-		return fmt.Errorf("beginning of range (%d) beyond end of range (%d): %s", from, to, item)
+	case name == "":
+		return field.ErrorList{field.Invalid(at, name, "timeZone must be nil or non-empty string")}
+	case strings.EqualFold(name, "Local"):
+		return field.ErrorList{field.Invalid(at, name, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")}
+	}
+	if _, err := time.LoadLocation(name); err != nil {
+		// Whatever the machine's own data base thinks of the name, it is not one of a time zone.
+		return field.ErrorList{field.Invalid(at, name, "unknown time zone "+name)}
 	}
 	return nil
 }
 
-func (b bound) number(text string) (int, error) {
-	if n, ok := b.names[strings.ToLower(text)]; ok {
-		return n, nil
+func validateJobTemplate(s, old *batchv1.CronJobSpec, path *field.Path) field.ErrorList {
+	t, at := &s.JobTemplate.Spec, path.Child("spec")
+	var was *corev1.PodTemplateSpec
+	if old != nil {
+		was = &old.JobTemplate.Spec.Template
 	}
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return 0, fmt.Errorf("failed to parse int from %s: %w", text, err)
+	errs := validateJobSpec(t, was, at)
+	if t.Selector != nil {
+		errs = append(errs, field.Invalid(at.Child("selector"), t.Selector, "`selector` will be auto-generated"))
 	}
-	return n, nil
+	if t.ManualSelector != nil && *t.ManualSelector {
+		errs = append(errs, field.NotSupported(at.Child("manualSelector"), *t.ManualSelector, []string{"nil", "false"}))
+	}
+	return errs
+}
+
+// parseSchedule checks a schedule: five fields, or one of the short forms. The library takes it for granted that a time zone
+// at its start is followed by something; its panic over that is an error.
+func parseSchedule(text string) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("invalid schedule format: %v", r)
+		}
+	}()
+	_, err = cron.ParseStandard(text)
+	return err
 }

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/apps"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
@@ -40,7 +42,7 @@ func DefaultJob(j *batchv1.Job) {
 	}
 	setDefault(&s.BackoffLimit, limit)
 	if len(j.Labels) == 0 {
-		j.Labels = maps.Clone(s.Template.Labels)
+		j.Labels = s.Template.Labels // shared, see GenerateSelector
 	}
 	setDefault(&s.CompletionMode, batchv1.NonIndexedCompletion)
 	setDefault(&s.Suspend, false)
@@ -59,7 +61,8 @@ func DefaultJob(j *batchv1.Job) {
 	setDefault(&s.ManualSelector, false)
 }
 
-// GenerateSelector makes a job find its own pods only, by its UID, unless its author manages the selector.
+// GenerateSelector makes a job find its own pods only, by its UID, unless its author manages the selector. Labels that
+// the author set stay. A job without labels of its own has those of its template, also these.
 func GenerateSelector(j *batchv1.Job) {
 	if j.Spec.ManualSelector != nil && *j.Spec.ManualSelector {
 		return
@@ -68,11 +71,13 @@ func GenerateSelector(j *batchv1.Job) {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	uid := string(j.UID)
-	for key, value := range map[string]string{
-		oldJobName: j.Name, batchv1.JobNameLabel: j.Name, oldControllerUID: uid, batchv1.ControllerUidLabel: uid,
-	} {
-		labels[key] = value
+	for key, value := range labelsOf(j) {
+		if _, set := labels[key]; !set {
+			labels[key] = value
+		}
+	}
+	if len(j.Labels) == 0 || sameMap(j.Labels, j.Spec.Template.Labels) {
+		j.Labels = maps.Clone(labels)
 	}
 	j.Spec.Template.Labels = labels
 	if j.Spec.Selector == nil {
@@ -84,8 +89,28 @@ func GenerateSelector(j *batchv1.Job) {
 		j.Spec.Selector.MatchLabels = map[string]string{}
 	}
 	if _, set := j.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel]; !set {
-		j.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel] = uid
+		j.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel] = string(j.UID)
 	}
+}
+
+// sameMap reports whether two maps are one: DefaultJob gave the job the labels of its template.
+func sameMap(a, b map[string]string) bool {
+	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
+}
+
+// manyIndexes and manyPods are beyond what is sure to fit into a job's status (KEP-3850).
+const (
+	manyIndexes = 100_000
+	manyPods    = 10_000
+)
+
+// SpecWarnings tells of what is accepted in a job, but may not end well.
+func SpecWarnings(s *batchv1.JobSpec, path *field.Path) []string {
+	if !indexed(s) || s.Completions == nil || *s.Completions <= manyIndexes || s.Parallelism == nil || *s.Parallelism <= manyPods {
+		return nil
+	}
+	return []string{path.String() + ": In Indexed Jobs with a number of completions higher than 10^5 and a parallelism higher than 10^4, " +
+		"Kubernetes might not be able to track completedIndexes when a big number of indexes fail"}
 }
 
 // DefaultCronJob sets the defaults of a cron job.

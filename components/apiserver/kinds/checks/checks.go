@@ -2,33 +2,44 @@
 package checks
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Count is a number that must not be negative; Max, if not nil, is another that it must not exceed.
+// Count is a number of a status that must not be negative.
 type Count struct {
-	Name    string
-	Value   int32
-	Max     *int32
-	MaxName string
+	Name  string
+	Value int32
 }
 
 // Counts checks the numbers of a status.
 func Counts(path *field.Path, list ...Count) field.ErrorList {
 	var errs field.ErrorList
 	for _, c := range list {
-		errs = append(errs, validation.ValidateNonnegativeField(int64(c.Value), path.Child(c.Name))...)
+		errs = append(errs, NonNegative(int64(c.Value), path.Child(c.Name))...)
 	}
-	for _, c := range list {
-		if c.Max != nil && c.Value > *c.Max {
-			errs = append(errs, field.Invalid(path.Child(c.Name), c.Value, "cannot be greater than "+c.MaxName))
+	return errs
+}
+
+// Limit is a number of a status that must not exceed another.
+type Limit struct {
+	Name    string
+	Value   int32
+	Max     int32
+	MaxName string
+}
+
+// Limits checks how the numbers of a status relate.
+func Limits(path *field.Path, list ...Limit) field.ErrorList {
+	var errs field.ErrorList
+	for _, l := range list {
+		if l.Value > l.Max {
+			errs = append(errs, field.Invalid(path.Child(l.Name), l.Value, "cannot be greater than "+l.MaxName))
 		}
 	}
 	return errs
@@ -39,39 +50,27 @@ func NonNegative(value int64, path *field.Path) field.ErrorList {
 	return validation.ValidateNonnegativeField(value, path)
 }
 
-// Collisions checks a counter of hash collisions: it never goes back.
-func Collisions(new, old *int32, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if new != nil {
-		errs = append(errs, validation.ValidateNonnegativeField(int64(*new), path)...)
+// OptionalCount checks a number that may be missing.
+func OptionalCount(value *int32, path *field.Path) field.ErrorList {
+	if value == nil {
+		return nil
 	}
-	if old != nil {
-		value := int32(0)
-		if new != nil {
-			value = *new
-		}
-		if value < *old {
-			errs = append(errs, field.Invalid(path, value, "cannot be decremented"))
-		}
-	}
-	return errs
+	return NonNegative(int64(*value), path)
 }
 
-// Selector checks the selector of a workload, which must not be empty; kind is named in the error. The selector returned
-// is nil when it can't be used, and matches nothing when there is none.
-func Selector(s *metav1.LabelSelector, kind string, path *field.Path) (labels.Selector, field.ErrorList) {
-	if s == nil {
-		return labels.Nothing(), field.ErrorList{field.Required(path, "")}
+// Collisions checks a change of a counter of hash collisions: it never goes back.
+func Collisions(new, old *int32, path *field.Path) field.ErrorList {
+	if old == nil {
+		return nil
 	}
-	errs := metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, path)
-	if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
-		errs = append(errs, field.Invalid(path, s, "empty selector is invalid for "+kind))
+	value := int32(0)
+	if new != nil {
+		value = *new
 	}
-	selector, err := metav1.LabelSelectorAsSelector(s)
-	if err != nil {
-		return nil, append(errs, field.Invalid(path, s, "invalid label selector"))
+	if value < *old {
+		return field.ErrorList{field.Invalid(path, value, "cannot be decremented")}
 	}
-	return selector, errs
+	return nil
 }
 
 // IntOrPercent checks a number or percentage that must not be negative.
@@ -79,10 +78,11 @@ func IntOrPercent(v intstr.IntOrString, path *field.Path) field.ErrorList {
 	if v.Type == intstr.Int {
 		return validation.ValidateNonnegativeField(int64(v.IntValue()), path)
 	}
-	if len(utilvalidation.IsValidPercent(v.StrVal)) != 0 {
-		return field.ErrorList{field.Invalid(path, v, "must be an integer or percentage (e.g '5%%')")}
+	var errs field.ErrorList
+	for _, msg := range utilvalidation.IsValidPercent(v.StrVal) {
+		errs = append(errs, field.Invalid(path, v, msg))
 	}
-	return nil
+	return errs
 }
 
 // AtMostAll checks that a percentage isn't more than the whole.
@@ -111,6 +111,15 @@ func IsZero(v *intstr.IntOrString) bool {
 	return percent && n == 0 || v.Type == intstr.Int && v.IntVal == 0
 }
 
+// IsSome reports whether a number or percentage is more, or less, than nothing. What can't be read is nothing.
+func IsSome(v *intstr.IntOrString) bool {
+	if v == nil {
+		return false
+	}
+	n, percent := Percent(*v)
+	return percent && n != 0 || v.Type == intstr.Int && v.IntVal != 0
+}
+
 // OneOf checks a value that must be set and one of a few.
 func OneOf[T ~string](value T, path *field.Path, known ...T) field.ErrorList {
 	if value == "" {
@@ -121,6 +130,14 @@ func OneOf[T ~string](value T, path *field.Path, known ...T) field.ErrorList {
 		return field.ErrorList{field.NotSupported(path, value, sets.List(set))}
 	}
 	return nil
+}
+
+// In checks a value that must be one of a few, which are told in the order given.
+func In[T ~string](value T, path *field.Path, known ...T) field.ErrorList {
+	if slices.Contains(known, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, known)}
 }
 
 // Required checks that a text is there.

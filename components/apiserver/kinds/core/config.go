@@ -56,11 +56,9 @@ func SecretRow(s *corev1.Secret, now time.Time) []any {
 }
 
 // ServiceAccountColumns are the columns of service accounts.
-func ServiceAccountColumns() show.Columns {
-	return show.Name().String("Secrets", corev1.ServiceAccount{}.SwaggerDoc()["secrets"]).Age()
-}
+func ServiceAccountColumns() show.Columns { return show.Name().Age() }
 
 // ServiceAccountRow are the cells of a service account.
 func ServiceAccountRow(s *corev1.ServiceAccount, now time.Time) []any {
-	return []any{s.Name, int64(len(s.Secrets)), show.Age(s.CreationTimestamp, now)}
+	return []any{s.Name, show.Age(s.CreationTimestamp, now)}
 }

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -40,10 +40,11 @@ func ValidateConfigMapUpdate(new, old *corev1.ConfigMap) field.ErrorList {
 		if new.Immutable == nil || !*new.Immutable {
 			errs = append(errs, forbidImmutable("immutable"))
 		}
-		if !apiequality.Semantic.DeepEqual(new.Data, old.Data) {
+		if !reflect.DeepEqual(new.Data, old.Data) { // an empty map is not none
+
 			errs = append(errs, forbidImmutable("data"))
 		}
-		if !apiequality.Semantic.DeepEqual(new.BinaryData, old.BinaryData) {
+		if !reflect.DeepEqual(new.BinaryData, old.BinaryData) {
 			errs = append(errs, forbidImmutable("binaryData"))
 		}
 	}

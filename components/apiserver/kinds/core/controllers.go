@@ -81,7 +81,17 @@ func containers(cs []corev1.Container) (names, images string) {
 
 // ValidateController checks a replication controller.
 func ValidateController(r *corev1.ReplicationController) field.ErrorList {
-	path, s := field.NewPath("spec"), &r.Spec
+	return validateController(&r.Spec, nil)
+}
+
+// ValidateControllerUpdate checks a change.
+func ValidateControllerUpdate(new, old *corev1.ReplicationController) field.ErrorList {
+	return validateController(&new.Spec, old.Spec.Template)
+}
+
+// validateController checks the spec of a replication controller; old is the template that it had, nil if it is new.
+func validateController(s *corev1.ReplicationControllerSpec, old *corev1.PodTemplateSpec) field.ErrorList {
+	path := field.NewPath("spec")
 	errs := checks.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))
 	if len(s.Selector) == 0 {
 		errs = append(errs, field.Required(path.Child("selector"), ""))
@@ -91,13 +101,39 @@ func ValidateController(r *corev1.ReplicationController) field.ErrorList {
 	} else {
 		errs = append(errs, checks.NonNegative(int64(*s.Replicas), path.Child("replicas"))...)
 	}
+	template := path.Child("template")
 	if s.Template == nil {
-		return append(errs, field.Required(path.Child("template"), ""))
+		return append(errs, field.Required(template, ""))
 	}
-	return append(errs, podspec.ValidateEndless(s.Template, labels.SelectorFromSet(s.Selector), "ReplicationController", path.Child("template"))...)
+	errs = append(errs, podspec.ValidateFound(s.Template, labels.SelectorFromSet(s.Selector), template)...)
+	errs = append(errs, podspec.ValidateTemplate(s.Template, old, template)...)
+	return append(errs, podspec.ValidateEndless(&s.Template.Spec, "ReplicationController", template.Child("spec"))...)
 }
 
 // ValidatePodTemplate checks a pod template.
 func ValidatePodTemplate(t *corev1.PodTemplate) field.ErrorList {
-	return podspec.ValidateTemplate(&t.Template, field.NewPath("template"))
+	return podspec.ValidateTemplate(&t.Template, nil, field.NewPath("template"))
+}
+
+// ValidatePodTemplateUpdate checks a change.
+func ValidatePodTemplateUpdate(new, old *corev1.PodTemplate) field.ErrorList {
+	return podspec.ValidateTemplate(&new.Template, &old.Template, field.NewPath("template"))
+}
+
+// ValidateControllerStatus checks a change of the status.
+func ValidateControllerStatus(new, _ *corev1.ReplicationController) field.ErrorList {
+	path, s := field.NewPath("status"), &new.Status
+	errs := checks.Counts(path,
+		checks.Count{Name: "replicas", Value: s.Replicas},
+		checks.Count{Name: "fullyLabeledReplicas", Value: s.FullyLabeledReplicas},
+		checks.Count{Name: "readyReplicas", Value: s.ReadyReplicas},
+		checks.Count{Name: "availableReplicas", Value: s.AvailableReplicas},
+	)
+	errs = append(errs, checks.NonNegative(s.ObservedGeneration, path.Child("observedGeneration"))...)
+	return append(errs, checks.Limits(path,
+		checks.Limit{Name: "fullyLabeledReplicas", Value: s.FullyLabeledReplicas, Max: s.Replicas, MaxName: "status.replicas"},
+		checks.Limit{Name: "readyReplicas", Value: s.ReadyReplicas, Max: s.Replicas, MaxName: "status.replicas"},
+		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.Replicas, MaxName: "status.replicas"},
+		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.ReadyReplicas, MaxName: "readyReplicas"},
+	)...)
 }

@@ -11,8 +11,11 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
-// DefaultNamespace labels a namespace with its name.
+// DefaultNamespace labels a namespace with its name; it is active unless it says otherwise.
 func DefaultNamespace(n *corev1.Namespace) {
+	if n.Status.Phase == "" {
+		n.Status.Phase = corev1.NamespaceActive
+	}
 	if n.Name == "" {
 		return
 	}
@@ -25,9 +28,8 @@ func DefaultNamespace(n *corev1.Namespace) {
 // ValidateNamespace checks a new namespace.
 func ValidateNamespace(n *corev1.Namespace) field.ErrorList {
 	var errs field.ErrorList
-	for i, f := range n.Spec.Finalizers {
-		path := field.NewPath("spec", "finalizers").Index(i)
-		errs = append(errs, finalizerName(string(f), path)...)
+	for _, f := range n.Spec.Finalizers {
+		errs = append(errs, finalizerName(string(f), field.NewPath("spec", "finalizers"))...)
 	}
 	return errs
 }
@@ -39,7 +41,7 @@ func ValidateNamespaceUpdate(new, _ *corev1.Namespace) field.ErrorList { return 
 func ValidateNamespaceStatusUpdate(new, _ *corev1.Namespace) field.ErrorList {
 	path := field.NewPath("status", "Phase")
 	if new.DeletionTimestamp.IsZero() {
-		if new.Status.Phase != corev1.NamespaceActive {
+		if new.Status.Phase != corev1.NamespaceActive && new.Status.Phase != "" {
 			return field.ErrorList{field.Invalid(path, new.Status.Phase,
 				"may only be 'Active' if `deletionTimestamp` is empty")}
 		}

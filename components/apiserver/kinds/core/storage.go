@@ -12,8 +12,6 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
-const unset = "<unset>"
-
 // DefaultVolume sets the defaults of a persistent volume.
 func DefaultVolume(v *corev1.PersistentVolume) {
 	setString(&v.Status.Phase, corev1.VolumePending)
@@ -50,18 +48,35 @@ func DefaultClaim(c *corev1.PersistentVolumeClaim) {
 	podspec.DefaultClaimSpec(&c.Spec)
 }
 
-// NormalizeSource makes the two forms of a claim's data source agree, where they can.
+// NormalizeSource makes the two forms of a claim's data source agree, where they can. What can't be a source is dropped:
+// one of another namespace, and, in the older form, whatever is neither a claim nor a snapshot.
 func NormalizeSource(s *corev1.PersistentVolumeClaimSpec) {
+	if r := s.DataSourceRef; r != nil && r.Namespace != nil && *r.Namespace != "" {
+		s.DataSourceRef = nil
+	}
+	if s.DataSourceRef == nil && s.DataSource != nil && !isSource(s.DataSource) {
+		s.DataSource = nil
+	}
 	switch {
 	case s.DataSource != nil && s.DataSourceRef == nil:
 		s.DataSourceRef = &corev1.TypedObjectReference{
 			APIGroup: s.DataSource.APIGroup, Kind: s.DataSource.Kind, Name: s.DataSource.Name,
 		}
-	case s.DataSource == nil && s.DataSourceRef != nil && (s.DataSourceRef.Namespace == nil || *s.DataSourceRef.Namespace == ""):
+	case s.DataSource == nil && s.DataSourceRef != nil:
 		s.DataSource = &corev1.TypedLocalObjectReference{
 			APIGroup: s.DataSourceRef.APIGroup, Kind: s.DataSourceRef.Kind, Name: s.DataSourceRef.Name,
 		}
 	}
+}
+
+func isSource(d *corev1.TypedLocalObjectReference) bool {
+	switch show.Or(d.APIGroup, "") {
+	case "":
+		return d.Kind == "PersistentVolumeClaim"
+	case "snapshot.storage.k8s.io":
+		return d.Kind == "VolumeSnapshot"
+	}
+	return false
 }
 
 // VolumeColumns are the columns of persistent volumes.
@@ -91,8 +106,8 @@ func VolumeRow(v *corev1.PersistentVolume, now time.Time) []any {
 	}
 	return []any{
 		v.Name, quantity(v.Spec.Capacity), modes(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy), phase, claim,
-		class(v.Annotations, &v.Spec.StorageClassName), show.Or(v.Spec.VolumeAttributesClassName, unset), v.Status.Reason,
-		show.Age(v.CreationTimestamp, now), string(show.Or(v.Spec.VolumeMode, unset)),
+		class(v.Annotations, &v.Spec.StorageClassName), show.Or(v.Spec.VolumeAttributesClassName, show.Unset), v.Status.Reason,
+		show.Age(v.CreationTimestamp, now), string(show.Or(v.Spec.VolumeMode, show.Unset)),
 	}
 }
 
@@ -121,8 +136,8 @@ func ClaimRow(c *corev1.PersistentVolumeClaim, now time.Time) []any {
 	}
 	return []any{
 		c.Name, phase, c.Spec.VolumeName, capacity, access, class(c.Annotations, c.Spec.StorageClassName),
-		show.Or(c.Spec.VolumeAttributesClassName, unset), show.Age(c.CreationTimestamp, now),
-		string(show.Or(c.Spec.VolumeMode, unset)),
+		show.Or(c.Spec.VolumeAttributesClassName, show.Unset), show.Age(c.CreationTimestamp, now),
+		string(show.Or(c.Spec.VolumeMode, show.Unset)),
 	}
 }
 

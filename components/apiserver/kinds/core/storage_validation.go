@@ -26,11 +26,16 @@ func ValidateVolume(v *corev1.PersistentVolume) field.ErrorList {
 		errs = append(errs, field.NotSupported(capacity, s.Capacity, []corev1.ResourceName{corev1.ResourceStorage}))
 	}
 	for n, q := range s.Capacity {
-		errs = append(errs, podspec.PositiveQuantity(n, q, capacity.Key(string(n)))...)
+		if q.Sign() < 0 {
+			errs = append(errs, field.Invalid(capacity.Key(string(n)), q.Value(), "must be a valid resource quantity"))
+		}
+		if q.Sign() <= 0 {
+			errs = append(errs, field.Invalid(capacity.Key(string(n)), q.String(), "must be greater than zero"))
+		}
 	}
 	errs = append(errs, checks.OneOf(s.PersistentVolumeReclaimPolicy, path.Child("persistentVolumeReclaimPolicy"),
 		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
-	errs = append(errs, validateVolumeSource(s, path)...)
+	errs = append(errs, validateVolumeSource(s, v.Name, path)...)
 	if s.NodeAffinity != nil {
 		at := path.Child("nodeAffinity", "required")
 		if s.NodeAffinity.Required == nil {
@@ -46,56 +51,55 @@ func ValidateVolume(v *corev1.PersistentVolume) field.ErrorList {
 		errs = append(errs, field.NotSupported(path.Child("volumeMode"), *m,
 			[]corev1.PersistentVolumeMode{corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem}))
 	}
+	if c := s.VolumeAttributesClassName; c != nil {
+		at := path.Child("volumeAttributesClassName")
+		if *c == "" {
+			errs = append(errs, field.Required(at, "an empty string is disallowed"))
+		} else {
+			errs = append(errs, checks.Text(*c, at, checks.Subdomain)...)
+		}
+		if s.CSI == nil {
+			errs = append(errs, field.Required(path.Child("csi"), "has to be specified when using volumeAttributesClassName"))
+		}
+	}
 	return errs
 }
 
-func validateVolumeSource(s *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorList {
+// InlineVolume checks a volume that an attachment describes itself: one of a CSI driver, without what only a volume of
+// its own has.
+func InlineVolume(s *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorList {
+	const text = "may not be specified in the context of inline volumes"
 	var errs field.ErrorList
-	found := 0
-	src := &s.PersistentVolumeSource
-	for _, c := range []struct {
-		name  string
-		set   bool
-		check func(at *field.Path) field.ErrorList
-	}{
-		{"hostPath", src.HostPath != nil, func(at *field.Path) field.ErrorList { return podspec.HostPath(src.HostPath, at) }},
-		{"nfs", src.NFS != nil, func(at *field.Path) field.ErrorList { return podspec.NFS(src.NFS, at) }},
-		{"fc", src.FC != nil, func(at *field.Path) field.ErrorList { return podspec.FC(src.FC, at) }},
-		{"csi", src.CSI != nil, func(at *field.Path) field.ErrorList {
-			return append(podspec.DriverName(src.CSI.Driver, at.Child("driver")), checks.Required(src.CSI.VolumeHandle, at.Child("volumeHandle"))...)
-		}},
-		{"local", src.Local != nil, func(at *field.Path) field.ErrorList {
-			out := checks.Required(src.Local.Path, at.Child("path"))
-			if s.NodeAffinity == nil || s.NodeAffinity.Required == nil {
-				out = append(out, field.Required(field.NewPath("spec", "nodeAffinity"), "Local volume requires node affinity"))
-			}
-			return out
-		}},
-		{"gcePersistentDisk", src.GCEPersistentDisk != nil, nil}, {"awsElasticBlockStore", src.AWSElasticBlockStore != nil, nil},
-		{"glusterfs", src.Glusterfs != nil, nil}, {"rbd", src.RBD != nil, nil}, {"iscsi", src.ISCSI != nil, nil},
-		{"cinder", src.Cinder != nil, nil}, {"cephfs", src.CephFS != nil, nil}, {"flocker", src.Flocker != nil, nil},
-		{"flexVolume", src.FlexVolume != nil, nil}, {"azureFile", src.AzureFile != nil, nil}, {"vsphereVolume", src.VsphereVolume != nil, nil},
-		{"quobyte", src.Quobyte != nil, nil}, {"azureDisk", src.AzureDisk != nil, nil}, {"photonPersistentDisk", src.PhotonPersistentDisk != nil, nil},
-		{"portworxVolume", src.PortworxVolume != nil, nil}, {"scaleIO", src.ScaleIO != nil, nil}, {"storageos", src.StorageOS != nil, nil},
-	} {
-		if !c.set {
-			continue
-		}
-		if found++; found > 1 {
-			errs = append(errs, field.Forbidden(path.Child(c.name), "may not specify more than 1 volume type"))
-		} else if c.check != nil {
-			errs = append(errs, c.check(path.Child(c.name))...)
+	forbid := func(name string, set bool) {
+		if set {
+			errs = append(errs, field.Forbidden(path.Child(name), text))
 		}
 	}
-	if found == 0 {
-		errs = append(errs, field.Required(path, "must specify a volume type"))
+	forbid("claimRef", s.ClaimRef != nil)
+	forbid("capacity", len(s.Capacity) > 0)
+	if s.CSI == nil {
+		errs = append(errs, field.Required(path.Child("csi"), "has to be specified in the context of inline volumes"))
+	}
+	if len(s.AccessModes) == 0 {
+		errs = append(errs, field.Required(path.Child("accessModes"), ""))
+	}
+	errs = append(errs, podspec.AccessModes(s.AccessModes, path.Child("accessModes"))...)
+	if p := s.PersistentVolumeReclaimPolicy; p != "" && p != corev1.PersistentVolumeReclaimRetain {
+		errs = append(errs, field.Forbidden(path.Child("persistentVolumeReclaimPolicy"), "may only be Retain in the context of inline volumes"))
+	}
+	forbid("nodeAffinity", s.NodeAffinity != nil)
+	errs = append(errs, validateVolumeSource(s, "", path)...)
+	forbid("storageClassName", s.StorageClassName != "")
+	if s.VolumeMode != nil && *s.VolumeMode != corev1.PersistentVolumeFilesystem {
+		errs = append(errs, field.Forbidden(path.Child("volumeMode"), "may not specify volumeMode other than Filesystem in the context of inline volumes"))
 	}
 	return errs
 }
 
 // ValidateVolumeUpdate checks a change: where the data is stays.
 func ValidateVolumeUpdate(new, old *corev1.PersistentVolume) field.ErrorList {
-	errs := ValidateVolume(new)
+	// Upstream checks the whole twice, and says so.
+	errs := append(ValidateVolume(new), ValidateVolume(new)...)
 	source := field.NewPath("spec", "persistentvolumesource")
 	is, was := new.Spec.PersistentVolumeSource.DeepCopy(), old.Spec.PersistentVolumeSource.DeepCopy()
 	if is.CSI != nil && was.CSI != nil && was.CSI.ControllerExpandSecretRef == nil {

@@ -37,7 +37,6 @@ func Columns() show.Columns {
 
 // Row are the cells of an endpoint slice.
 func Row(s *discoveryv1.EndpointSlice, now time.Time) []any {
-	const unset = "<unset>"
 	var ports, addresses []string
 	for _, p := range s.Ports {
 		switch {
@@ -53,6 +52,6 @@ func Row(s *discoveryv1.EndpointSlice, now time.Time) []any {
 		addresses = append(addresses, e.Addresses...)
 	}
 	return []any{
-		s.Name, string(s.AddressType), show.Few(ports, unset), show.Few(addresses, unset), show.Age(s.CreationTimestamp, now),
+		s.Name, string(s.AddressType), show.Few(ports, show.Unset), show.Few(addresses, show.Unset), show.Age(s.CreationTimestamp, now),
 	}
 }

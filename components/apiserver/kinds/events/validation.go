@@ -5,10 +5,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // Bounds of the texts of an event, in bytes.
@@ -32,16 +35,16 @@ func Validate(e *corev1.Event, strict bool) field.ErrorList {
 		errs = append(errs, field.Invalid(field.NewPath("type"), "", "has invalid value: "+e.Type))
 	}
 	if !e.FirstTimestamp.IsZero() {
-		errs = append(errs, field.Invalid(field.NewPath("deprecatedFirstTimestamp"), "", "needs to be unset"))
+		errs = append(errs, field.Invalid(field.NewPath("firstTimestamp"), "", "needs to be unset"))
 	}
 	if !e.LastTimestamp.IsZero() {
-		errs = append(errs, field.Invalid(field.NewPath("deprecatedLastTimestamp"), "", "needs to be unset"))
+		errs = append(errs, field.Invalid(field.NewPath("lastTimestamp"), "", "needs to be unset"))
 	}
 	if e.Count != 0 {
-		errs = append(errs, field.Invalid(field.NewPath("deprecatedCount"), "", "needs to be unset"))
+		errs = append(errs, field.Invalid(field.NewPath("count"), "", "needs to be unset"))
 	}
 	if e.Source.Component != "" || e.Source.Host != "" {
-		errs = append(errs, field.Invalid(field.NewPath("deprecatedSource"), "", "needs to be unset"))
+		errs = append(errs, field.Invalid(field.NewPath("source"), "", "needs to be unset"))
 	}
 	return errs
 }
@@ -55,16 +58,21 @@ func ValidateUpdate(new, old *corev1.Event, strict bool) field.ErrorList {
 	keep := func(a, b any, name string) {
 		errs = append(errs, validation.ValidateImmutableField(a, b, field.NewPath(name))...)
 	}
-	keep(new.InvolvedObject, old.InvolvedObject, "involvedObject")
+	keepWhole := func(a, b any, name string) {
+		if !apiequality.Semantic.DeepEqual(a, b) {
+			errs = append(errs, field.Invalid(field.NewPath(name), checks.Unversioned(a), "field is immutable"))
+		}
+	}
+	keepWhole(new.InvolvedObject, old.InvolvedObject, "involvedObject")
 	keep(new.Reason, old.Reason, "reason")
 	keep(new.Message, old.Message, "message")
-	keep(new.Source, old.Source, "source")
+	keepWhole(new.Source, old.Source, "source")
 	keep(new.FirstTimestamp, old.FirstTimestamp, "firstTimestamp")
 	keep(new.LastTimestamp, old.LastTimestamp, "lastTimestamp")
 	keep(new.Count, old.Count, "count")
 	keep(new.Type, old.Type, "type")
 	keep(new.Action, old.Action, "action")
-	keep(new.Related, old.Related, "related")
+	keepWhole(new.Related, old.Related, "related")
 	keep(new.ReportingController, old.ReportingController, "reportingController")
 	keep(new.ReportingInstance, old.ReportingInstance, "reportingInstance")
 	// A client that decoded JSON has it in its own zone, and no finer than microseconds.

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -21,7 +23,7 @@ func ValidateAddressName(name string, _ bool) []string {
 	ip, err := netip.ParseAddr(name)
 	switch {
 	case err != nil:
-		return []string{"must be a valid IP address"}
+		return []string{"must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"}
 	case ip.String() != name || ip.Is4In6() || ip.Zone() != "":
 		return []string{"must be a valid IP address in canonical form"}
 	}
@@ -56,28 +58,31 @@ func ValidateAddress(a *networkingv1.IPAddress) field.ErrorList {
 
 // ValidateAddressUpdate checks a change: the owner stays.
 func ValidateAddressUpdate(new, old *networkingv1.IPAddress) field.ErrorList {
-	return append(ValidateAddress(new),
-		validation.ValidateImmutableField(new.Spec.ParentRef, old.Spec.ParentRef, field.NewPath("spec", "parentRef"))...)
+	errs := ValidateAddress(new)
+	if !apiequality.Semantic.DeepEqual(new.Spec.ParentRef, old.Spec.ParentRef) {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "parentRef"), checks.Unversioned(new.Spec.ParentRef), "field is immutable"))
+	}
+	return errs
 }
 
 // AddressColumns are the columns of IP addresses.
 func AddressColumns() show.Columns {
-	return show.Name().String("ParentRef", networkingv1.IPAddressSpec{}.SwaggerDoc()["parentRef"])
+	return show.Name().String("ParentRef", networkingv1.IPAddressSpec{}.SwaggerDoc()["parentRef"]).Age()
 }
 
 // AddressRow are the cells of an IP address.
-func AddressRow(a *networkingv1.IPAddress, _ time.Time) []any {
+func AddressRow(a *networkingv1.IPAddress, now time.Time) []any {
 	parent := show.None
 	if r := a.Spec.ParentRef; r != nil {
-		var parts []string
-		for _, p := range []string{r.Group, r.Resource, r.Namespace, r.Name} {
+		parts := []string{strings.ToLower(schema.GroupResource{Group: r.Group, Resource: r.Resource}.String())}
+		for _, p := range []string{r.Namespace, r.Name} {
 			if p != "" {
 				parts = append(parts, p)
 			}
 		}
 		parent = strings.Join(parts, "/")
 	}
-	return []any{a.Name, parent}
+	return []any{a.Name, parent, show.Age(a.CreationTimestamp, now)}
 }
 
 // ValidateCIDR checks a range of service addresses.
@@ -87,7 +92,7 @@ func ValidateCIDR(c *networkingv1.ServiceCIDR) field.ErrorList {
 	case n == 0:
 		return field.ErrorList{field.Required(at, "at least one CIDR required")}
 	case n > 2:
-		return field.ErrorList{field.Invalid(at, c.Spec.CIDRs, "may only hold up to 2 values")}
+		return field.ErrorList{field.Invalid(at, checks.Unversioned(c.Spec), "may only hold up to 2 values")}
 	}
 	var errs field.ErrorList
 	var families []bool
@@ -109,14 +114,18 @@ func ValidateCIDR(c *networkingv1.ServiceCIDR) field.ErrorList {
 // ValidateCIDRUpdate checks a change: ranges stay, but that one of the other family may be added.
 func ValidateCIDRUpdate(new, old *networkingv1.ServiceCIDR) field.ErrorList {
 	at := field.NewPath("spec", "cidrs")
-	if len(old.Spec.CIDRs) == 1 && len(new.Spec.CIDRs) == 2 {
-		errs := ValidateCIDR(new)
-		if new.Spec.CIDRs[0] != old.Spec.CIDRs[0] {
-			errs = append(errs, field.Invalid(at.Index(0), new.Spec.CIDRs[0], "field is immutable"))
-		}
-		return errs
+	is, was := new.Spec.CIDRs, old.Spec.CIDRs
+	if len(is) != len(was) && (len(was) != 1 || len(is) != 2) {
+		return validation.ValidateImmutableField(is, was, at)
 	}
-	return validation.ValidateImmutableField(new.Spec.CIDRs, old.Spec.CIDRs, at)
+	var errs field.ErrorList
+	for i := range was {
+		errs = append(errs, validation.ValidateImmutableField(is[i], was[i], at.Index(i))...)
+	}
+	if len(is) > len(was) {
+		errs = append(errs, ValidateCIDR(new)...)
+	}
+	return errs
 }
 
 // CIDRColumns are the columns of service CIDRs.

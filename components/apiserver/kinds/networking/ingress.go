@@ -8,7 +8,8 @@ import (
 	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validation"
+	segments "k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -122,16 +123,16 @@ func validateBackend(b *networkingv1.IngressBackend, at *field.Path) field.Error
 	case b.Resource != nil && b.Service != nil:
 		return field.ErrorList{field.Invalid(at, "", "cannot set both resource and service backends")}
 	case b.Resource != nil:
-		return append(checks.Required(b.Resource.Kind, at.Child("resource", "kind")), checks.Required(b.Resource.Name, at.Child("resource", "name"))...)
+		return typedReference(b.Resource.APIGroup, b.Resource.Kind, b.Resource.Name, at.Child("resource"))
 	case b.Service == nil:
-		return field.ErrorList{field.Required(at, "either `service` or `resource` must be specified")}
+		return field.ErrorList{field.Invalid(at, "", "resource or service backend is required")}
 	}
 	s := at.Child("service")
 	var errs field.ErrorList
 	if b.Service.Name == "" {
 		errs = append(errs, field.Required(s.Child("name"), ""))
 	} else {
-		errs = append(errs, checks.Text(b.Service.Name, s.Child("name"), utilvalidation.IsDNS1035Label)...)
+		errs = append(errs, checks.Text(b.Service.Name, s.Child("name"), utilvalidation.IsDNS1123Label)...)
 	}
 	port := b.Service.Port
 	switch {
@@ -147,6 +148,55 @@ func validateBackend(b *networkingv1.IngressBackend, at *field.Path) field.Error
 		errs = append(errs, field.Required(at, "port name or number is required"))
 	}
 	return errs
+}
+
+// typedReference checks what names an object of any kind.
+func typedReference(group *string, kind, name string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if group != nil {
+		errs = append(errs, checks.Text(*group, at.Child("apiGroup"), utilvalidation.IsDNS1123Subdomain)...)
+	}
+	segment := func(child, value string) {
+		if value == "" {
+			errs = append(errs, field.Required(at.Child(child), ""))
+			return
+		}
+		errs = append(errs, checks.Text(value, at.Child(child), segments.IsValidPathSegmentName)...)
+	}
+	segment("kind", kind)
+	segment("name", name)
+	return errs
+}
+
+// ValidateIngressStatus checks the status: where the ingress is reached.
+func ValidateIngressStatus(new, old *networkingv1.Ingress) field.ErrorList {
+	known := sets.New[string]()
+	for _, i := range old.Status.LoadBalancer.Ingress {
+		known.Insert(i.IP)
+	}
+	var errs field.ErrorList
+	for n, i := range new.Status.LoadBalancer.Ingress {
+		at := field.NewPath("status", "loadBalancer", "ingress").Index(n)
+		if i.IP != "" {
+			errs = append(errs, utilvalidation.IsValidIPForLegacyField(at.Child("ip"), i.IP, true, sets.List(known))...)
+		}
+		if i.Hostname == "" {
+			continue
+		}
+		errs = append(errs, checks.Text(i.Hostname, at.Child("hostname"), utilvalidation.IsDNS1123Subdomain)...)
+		if netutils.ParseIPSloppy(i.Hostname) != nil {
+			errs = append(errs, field.Invalid(at.Child("hostname"), i.Hostname, "must be a DNS name, not an IP address"))
+		}
+	}
+	return errs
+}
+
+// IngressWarnings tell a new ingress how its class is named today.
+func IngressWarnings(new, old *networkingv1.Ingress) []string {
+	if _, ok := new.Annotations[classAnnotation]; !ok || old != nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead", classAnnotation)}
 }
 
 // IngressColumns are the columns of ingresses.
@@ -180,8 +230,6 @@ func IngressRow(i *networkingv1.Ingress, now time.Time) []any {
 	class := show.None
 	if i.Spec.IngressClassName != nil {
 		class = *i.Spec.IngressClassName
-	} else if a, ok := i.Annotations[classAnnotation]; ok {
-		class = a
 	}
 	var addresses []string
 	for _, ing := range i.Status.LoadBalancer.Ingress {
@@ -220,29 +268,27 @@ const maxController = 250
 func ValidateIngressClass(c *networkingv1.IngressClass) field.ErrorList {
 	at := field.NewPath("spec")
 	var errs field.ErrorList
-	if c.Spec.Controller != "" {
-		if len(c.Spec.Controller) > maxController {
-			errs = append(errs, field.TooLong(at.Child("controller"), "", maxController))
-		}
-		errs = append(errs, utilvalidation.IsDomainPrefixedPath(at.Child("controller"), c.Spec.Controller)...)
+	if len(c.Spec.Controller) > maxController {
+		errs = append(errs, field.TooLong(at.Child("controller"), "", maxController))
 	}
+	errs = append(errs, utilvalidation.IsDomainPrefixedPath(at.Child("controller"), c.Spec.Controller)...)
 	p := c.Spec.Parameters
 	if p == nil {
 		return errs
 	}
 	at = at.Child("parameters")
-	errs = append(errs, checks.Required(p.Kind, at.Child("kind"))...)
-	errs = append(errs, checks.Required(p.Name, at.Child("name"))...)
+	errs = append(errs, typedReference(p.APIGroup, p.Kind, p.Name, at)...)
 	if p.Scope == nil {
 		return append(errs, field.Required(at.Child("scope"), ""))
 	}
-	errs = append(errs, checks.OneOf(*p.Scope, at.Child("scope"), networkingv1.IngressClassParametersReferenceScopeCluster,
-		networkingv1.IngressClassParametersReferenceScopeNamespace)...)
-	namespaced := *p.Scope == networkingv1.IngressClassParametersReferenceScopeNamespace
-	if namespaced && p.Namespace == nil {
+	const cluster, namespaced = networkingv1.IngressClassParametersReferenceScopeCluster, networkingv1.IngressClassParametersReferenceScopeNamespace
+	errs = append(errs, checks.In(*p.Scope, at.Child("scope"), cluster, namespaced)...)
+	switch {
+	case *p.Scope == namespaced && p.Namespace == nil:
 		errs = append(errs, field.Required(at.Child("namespace"), "`parameters.scope` is set to 'Namespace'"))
-	}
-	if !namespaced && p.Namespace != nil {
+	case *p.Scope == namespaced:
+		errs = append(errs, checks.Text(*p.Namespace, at.Child("namespace"), utilvalidation.IsDNS1123Label)...)
+	case *p.Scope == cluster && p.Namespace != nil:
 		errs = append(errs, field.Forbidden(at.Child("namespace"), "`parameters.scope` is set to 'Cluster'"))
 	}
 	return errs
@@ -250,11 +296,8 @@ func ValidateIngressClass(c *networkingv1.IngressClass) field.ErrorList {
 
 // ValidateIngressClassUpdate checks a change: the controller stays.
 func ValidateIngressClassUpdate(new, old *networkingv1.IngressClass) field.ErrorList {
-	errs := ValidateIngressClass(new)
-	if !apiequality.Semantic.DeepEqual(new.Spec.Controller, old.Spec.Controller) {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "controller"), new.Spec.Controller, "field is immutable"))
-	}
-	return errs
+	errs := validation.ValidateImmutableField(new.Spec.Controller, old.Spec.Controller, field.NewPath("spec", "controller"))
+	return append(errs, ValidateIngressClass(new)...)
 }
 
 // IngressClassColumns are the columns of ingress classes.

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -42,27 +41,45 @@ func DefaultPolicy(p *networkingv1.NetworkPolicy) {
 }
 
 // ValidatePolicy checks a network policy.
-func ValidatePolicy(p *networkingv1.NetworkPolicy) field.ErrorList {
+func ValidatePolicy(p *networkingv1.NetworkPolicy) field.ErrorList { return validatePolicy(p, nil) }
+
+// ValidatePolicyUpdate checks a change; blocks that were there before need not be in canonical form.
+func ValidatePolicyUpdate(new, old *networkingv1.NetworkPolicy) field.ErrorList {
+	var known []string
+	collect := func(peers []networkingv1.NetworkPolicyPeer) {
+		for _, p := range peers {
+			if p.IPBlock != nil {
+				known = append(append(known, p.IPBlock.CIDR), p.IPBlock.Except...)
+			}
+		}
+	}
+	for _, r := range old.Spec.Ingress {
+		collect(r.From)
+	}
+	for _, r := range old.Spec.Egress {
+		collect(r.To)
+	}
+	return validatePolicy(new, known)
+}
+
+func validatePolicy(p *networkingv1.NetworkPolicy, known []string) field.ErrorList {
 	at := field.NewPath("spec")
 	errs := selector(&p.Spec.PodSelector, at.Child("podSelector"))
 	for i, r := range p.Spec.Ingress {
 		rule := at.Child("ingress").Index(i)
 		errs = append(errs, policyPorts(r.Ports, rule.Child("ports"))...)
-		errs = append(errs, policyPeers(r.From, rule.Child("from"))...)
+		errs = append(errs, policyPeers(r.From, rule.Child("from"), known)...)
 	}
 	for i, r := range p.Spec.Egress {
 		rule := at.Child("egress").Index(i)
 		errs = append(errs, policyPorts(r.Ports, rule.Child("ports"))...)
-		errs = append(errs, policyPeers(r.To, rule.Child("to"))...)
+		errs = append(errs, policyPeers(r.To, rule.Child("to"), known)...)
 	}
-	known := sets.New(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)
-	if len(p.Spec.PolicyTypes) > len(known) {
+	if len(p.Spec.PolicyTypes) > 2 {
 		return append(errs, field.Invalid(at.Child("policyTypes"), &p.Spec.PolicyTypes, "may not specify more than two policyTypes"))
 	}
 	for i, t := range p.Spec.PolicyTypes {
-		if !known.Has(t) {
-			errs = append(errs, field.NotSupported(at.Child("policyTypes").Index(i), t, sets.List(known)))
-		}
+		errs = append(errs, checks.In(t, at.Child("policyTypes").Index(i), networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress)...)
 	}
 	return errs
 }
@@ -76,11 +93,11 @@ func policyPorts(ports []networkingv1.NetworkPolicyPort, path *field.Path) field
 	for i, p := range ports {
 		at := path.Index(i)
 		if p.Protocol != nil {
-			errs = append(errs, checks.OneOf(*p.Protocol, at.Child("protocol"), corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
+			errs = append(errs, checks.In(*p.Protocol, at.Child("protocol"), corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
 		}
 		if p.Port == nil {
 			if p.EndPort != nil {
-				errs = append(errs, field.Required(at.Child("port"), "must be specified when `endPort` is specified"))
+				errs = append(errs, field.Invalid(at.Child("endPort"), *p.EndPort, "may not be specified when `port` is not specified"))
 			}
 			continue
 		}
@@ -96,7 +113,7 @@ func policyPorts(ports []networkingv1.NetworkPolicyPort, path *field.Path) field
 		}
 		if p.EndPort != nil {
 			if *p.EndPort < p.Port.IntVal {
-				errs = append(errs, field.Invalid(at.Child("endPort"), *p.EndPort, "must be greater than or equal to `port`"))
+				errs = append(errs, field.Invalid(at.Child("endPort"), p.Port.IntVal, "must be greater than or equal to `port`"))
 			}
 			for _, msg := range utilvalidation.IsValidPortNum(int(*p.EndPort)) {
 				errs = append(errs, field.Invalid(at.Child("endPort"), *p.EndPort, msg))
@@ -106,17 +123,11 @@ func policyPorts(ports []networkingv1.NetworkPolicyPort, path *field.Path) field
 	return errs
 }
 
-func policyPeers(peers []networkingv1.NetworkPolicyPeer, path *field.Path) field.ErrorList {
+func policyPeers(peers []networkingv1.NetworkPolicyPeer, path *field.Path, known []string) field.ErrorList {
 	var errs field.ErrorList
 	for i := range peers {
 		p, at := &peers[i], path.Index(i)
 		pods := p.PodSelector != nil || p.NamespaceSelector != nil
-		switch {
-		case !pods && p.IPBlock == nil:
-			errs = append(errs, field.Required(at, "must specify a peer"))
-		case pods && p.IPBlock != nil:
-			errs = append(errs, field.Forbidden(at, "may not specify both ipBlock and another peer"))
-		}
 		if p.PodSelector != nil {
 			errs = append(errs, selector(p.PodSelector, at.Child("podSelector"))...)
 		}
@@ -124,25 +135,34 @@ func policyPeers(peers []networkingv1.NetworkPolicyPeer, path *field.Path) field
 			errs = append(errs, selector(p.NamespaceSelector, at.Child("namespaceSelector"))...)
 		}
 		if p.IPBlock != nil {
-			errs = append(errs, policyBlock(p.IPBlock, at.Child("ipBlock"))...)
+			errs = append(errs, policyBlock(p.IPBlock, at.Child("ipBlock"), known)...)
+		}
+		switch {
+		case !pods && p.IPBlock == nil:
+			errs = append(errs, field.Required(at, "must specify a peer"))
+		case pods && p.IPBlock != nil:
+			errs = append(errs, field.Forbidden(at, "may not specify both ipBlock and another peer"))
 		}
 	}
 	return errs
 }
 
-func policyBlock(b *networkingv1.IPBlock, at *field.Path) field.ErrorList {
+func policyBlock(b *networkingv1.IPBlock, at *field.Path, known []string) field.ErrorList {
 	if b.CIDR == "" {
 		return field.ErrorList{field.Required(at.Child("cidr"), "")}
 	}
-	errs := utilvalidation.IsValidCIDRForLegacyField(at.Child("cidr"), b.CIDR, false, nil)
+	errs := utilvalidation.IsValidCIDRForLegacyField(at.Child("cidr"), b.CIDR, true, known)
 	whole, err := netip.ParsePrefix(b.CIDR)
+	if err != nil { // nothing can be a part of it
+		return errs
+	}
 	for i, except := range b.Except {
 		p := at.Child("except").Index(i)
-		if more := utilvalidation.IsValidCIDRForLegacyField(p, except, false, nil); len(more) > 0 {
+		if more := utilvalidation.IsValidCIDRForLegacyField(p, except, true, known); len(more) > 0 {
 			errs = append(errs, more...)
 			continue
 		}
-		if part, bad := netip.ParsePrefix(except); err == nil && bad == nil && (!whole.Contains(part.Addr()) || part.Bits() <= whole.Bits()) {
+		if part, bad := netip.ParsePrefix(except); bad == nil && (!whole.Contains(part.Addr()) || part.Bits() <= whole.Bits()) {
 			errs = append(errs, field.Invalid(p, except, "must be a strict subset of `cidr`"))
 		}
 	}

@@ -1,8 +1,7 @@
 package podspec
 
 import (
-	"strings"
-
+	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -12,6 +11,7 @@ const fileMode = int32(0o644)
 
 // DefaultPod sets the defaults of a pod. Some hold for pods only, not for templates, so that templates stay as written.
 func DefaultPod(pod *corev1.Pod) {
+	dropInitAnnotations(pod.Annotations)
 	spec := &pod.Spec
 	for _, cs := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range cs {
@@ -35,7 +35,18 @@ func DefaultPod(pod *corev1.Pod) {
 }
 
 // DefaultTemplate sets the defaults of a pod template.
-func DefaultTemplate(t *corev1.PodTemplateSpec) { Default(&t.Spec) }
+func DefaultTemplate(t *corev1.PodTemplateSpec) {
+	dropInitAnnotations(t.Annotations)
+	Default(&t.Spec)
+}
+
+// dropInitAnnotations removes what init containers were before they had fields; it never comes back.
+func dropInitAnnotations(annotations map[string]string) {
+	for _, key := range []string{"pod.beta.kubernetes.io/init-containers", "pod.alpha.kubernetes.io/init-containers",
+		"pod.beta.kubernetes.io/init-container-statuses", "pod.alpha.kubernetes.io/init-container-statuses"} {
+		delete(annotations, key)
+	}
+}
 
 // Default sets the defaults that pods and templates share.
 func Default(spec *corev1.PodSpec) {
@@ -126,12 +137,13 @@ func defaultHTTPGet(a *corev1.HTTPGetAction) {
 
 // pullPolicy is Always for images whose tag is latest, given or implied.
 func pullPolicy(image string) corev1.PullPolicy {
-	name, _, hasDigest := strings.Cut(image, "@")
-	tag := ""
-	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, '/') {
-		tag = name[colon+1:]
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return corev1.PullIfNotPresent // the image won't be pulled at all
 	}
-	if tag == "latest" || tag == "" && !hasDigest {
+	tagged, hasTag := named.(reference.Tagged)
+	_, hasDigest := named.(reference.Digested)
+	if hasTag && tagged.Tag() == "latest" || !hasTag && !hasDigest {
 		return corev1.PullAlways
 	}
 	return corev1.PullIfNotPresent

@@ -1,14 +1,14 @@
 package podspec
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// defaultPodResources fills in the requests (and the limits of huge pages) of a pod that has resources of its own:
-// first from what its containers ask for, then from its limits.
+// defaultPodResources fills in what a pod that has resources of its own leaves out (KEP-2837): limits of huge pages from
+// what its containers ask for, and, where the pod has limits, requests from those of its containers and then from its
+// limits.
 func defaultPodResources(pod *corev1.Pod) {
 	r := pod.Spec.Resources
 	if len(r.Requests) == 0 && len(r.Limits) == 0 {
@@ -16,31 +16,32 @@ func defaultPodResources(pod *corev1.Pod) {
 	}
 	sum := resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})
 	for name, q := range sum {
-		if _, set := r.Requests[name]; set || !resourcehelper.IsSupportedPodLevelResource(name) {
-			continue
+		if _, set := r.Requests[name]; hugePages(name) && !set {
+			setAmount(&r.Limits, name, q)
 		}
-		if strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) {
-			if _, set := r.Limits[name]; set {
-				continue // the request follows the limit below
-			}
-			if r.Limits == nil {
-				r.Limits = corev1.ResourceList{}
-			}
-			r.Limits[name] = q.DeepCopy()
-			continue
+	}
+	if len(r.Limits) == 0 {
+		return
+	}
+	for name, q := range sum {
+		if !hugePages(name) && resourcehelper.IsSupportedPodLevelResource(name) {
+			setAmount(&r.Requests, name, q)
 		}
-		if r.Requests == nil {
-			r.Requests = corev1.ResourceList{}
-		}
-		r.Requests[name] = q.DeepCopy()
 	}
 	for name, q := range r.Limits {
-		if _, set := r.Requests[name]; set || !resourcehelper.IsSupportedPodLevelResource(name) {
-			continue
+		if resourcehelper.IsSupportedPodLevelResource(name) {
+			setAmount(&r.Requests, name, q)
 		}
-		if r.Requests == nil {
-			r.Requests = corev1.ResourceList{}
-		}
-		r.Requests[name] = q.DeepCopy()
 	}
+}
+
+// setAmount puts an amount into a list that has none of the name.
+func setAmount(list *corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
+	if _, set := (*list)[name]; set {
+		return
+	}
+	if *list == nil {
+		*list = corev1.ResourceList{}
+	}
+	(*list)[name] = q.DeepCopy()
 }

@@ -6,42 +6,44 @@ func defaultVolume(v *corev1.Volume) {
 	if v.VolumeSource == (corev1.VolumeSource{}) {
 		v.EmptyDir = &corev1.EmptyDirVolumeSource{}
 	}
-	switch {
-	case v.HostPath != nil:
+	if v.HostPath != nil {
 		setDefault(&v.HostPath.Type, corev1.HostPathUnset)
-	case v.Secret != nil:
+	}
+	if v.Secret != nil {
 		setDefault(&v.Secret.DefaultMode, fileMode)
-	case v.ConfigMap != nil:
+	}
+	if v.ConfigMap != nil {
 		setDefault(&v.ConfigMap.DefaultMode, fileMode)
-	case v.DownwardAPI != nil:
+	}
+	if v.DownwardAPI != nil {
 		setDefault(&v.DownwardAPI.DefaultMode, fileMode)
 		defaultDownward(v.DownwardAPI.Items)
-	case v.Projected != nil:
-		defaultProjected(v.Projected)
-	case v.Ephemeral != nil:
-		if t := v.Ephemeral.VolumeClaimTemplate; t != nil {
-			DefaultClaimSpec(&t.Spec)
-		}
-	case v.Image != nil:
-		if v.Image.PullPolicy == "" {
-			v.Image.PullPolicy = pullPolicy(v.Image.Reference)
-		}
-	default:
-		defaultNetworkVolume(v)
 	}
+	if v.Projected != nil {
+		defaultProjected(v.Projected)
+	}
+	if v.Ephemeral != nil && v.Ephemeral.VolumeClaimTemplate != nil {
+		DefaultClaimSpec(&v.Ephemeral.VolumeClaimTemplate.Spec)
+	}
+	if v.Image != nil && v.Image.PullPolicy == "" {
+		v.Image.PullPolicy = pullPolicy(v.Image.Reference)
+	}
+	defaultNetworkVolume(v)
 }
 
 func defaultNetworkVolume(v *corev1.Volume) {
-	switch {
-	case v.ISCSI != nil:
+	if v.ISCSI != nil {
 		setString(&v.ISCSI.ISCSIInterface, "default")
-	case v.RBD != nil:
+	}
+	if v.RBD != nil {
 		setString(&v.RBD.RBDPool, "rbd")
 		setString(&v.RBD.RadosUser, "admin")
 		setString(&v.RBD.Keyring, "/etc/ceph/keyring")
-	case v.AzureDisk != nil:
+	}
+	if v.AzureDisk != nil {
 		DefaultAzureDisk(v.AzureDisk)
-	case v.ScaleIO != nil:
+	}
+	if v.ScaleIO != nil {
 		setString(&v.ScaleIO.StorageMode, "ThinProvisioned")
 		setString(&v.ScaleIO.FSType, "xfs")
 	}

@@ -1,8 +1,12 @@
 package podspec
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubectl/pkg/util/qos"
+	"k8s.io/utils/ptr"
 )
 
 // gatedMessage is what upstream's API server says of a pod with scheduling gates.
@@ -13,19 +17,34 @@ func Terminal(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// PrepareCreate gives a new pod the status in which every pod starts.
-func PrepareCreate(p *corev1.Pod) {
+// PrepareCreate gives a new pod the status in which every pod starts. It returns warnings about what it had to change.
+func PrepareCreate(p *corev1.Pod, now time.Time) []string {
+	DropDisabled(&p.Spec, nil)
+	noNegativeGrace(p)
 	p.Generation = 1
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending}
 	p.Status.QOSClass = qos.GetPodQOS(p)
 	if len(p.Spec.SchedulingGates) > 0 {
 		p.Status.Conditions = []corev1.PodCondition{{
-			Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now),
 			Reason: corev1.PodReasonSchedulingGated, Message: gatedMessage,
 		}}
 	}
 	mergeMatchLabelKeys(p)
-	syncAppArmor(p)
+	return syncAppArmor(p)
+}
+
+// PrepareUpdate does to a changed pod what was done to the new one.
+func PrepareUpdate(new, old *corev1.Pod) {
+	DropDisabled(&new.Spec, &old.Spec)
+	noNegativeGrace(new)
+}
+
+// noNegativeGrace makes a negative time to stop the shortest one.
+func noNegativeGrace(p *corev1.Pod) {
+	if grace := p.Spec.TerminationGracePeriodSeconds; grace != nil && *grace < 0 {
+		p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
+	}
 }
 
 // CopyResources copies resources and resize policies from those containers of the same name and place.

@@ -8,33 +8,41 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateTemplate checks a pod template.
-func ValidateTemplate(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
-	errs := metavalidation.ValidateLabels(t.Labels, path.Child("labels"))
-	errs = append(errs, validation.ValidateAnnotations(t.Annotations, path.Child("annotations"))...)
-	errs = append(errs, validateAnnotations(t.Annotations, &t.Spec, path.Child("annotations"))...)
-	errs = append(errs, Validate(&t.Spec, path.Child("spec"), false)...)
+// ValidateTemplate checks a pod template; old is what it was before, nil if it is new.
+func ValidateTemplate(t, old *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+	var was *corev1.PodSpec
+	if old != nil {
+		was = &old.Spec
+	}
+	errs := ValidateTemplateMeta(t, path)
+	errs = append(errs, validateSpec(&t.Spec, was, nil, path.Child("spec"))...)
+	errs = append(errs, validateProfilesAgree(t.Annotations, &t.Spec, path.Child("spec"))...)
 	if len(t.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))
 	}
 	return errs
 }
 
-// ValidateEndless checks the template of pods that are meant to run for ever, and that the selector finds them. kind is
-// named in errors.
-func ValidateEndless(t *corev1.PodTemplateSpec, selector labels.Selector, kind string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if !selector.Empty() && !selector.Matches(labels.Set(t.Labels)) {
-		errs = append(errs, field.Invalid(path.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`"))
+// ValidateTemplateMeta checks the metadata of a pod template.
+func ValidateTemplateMeta(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+	errs := metavalidation.ValidateLabels(t.Labels, path.Child("labels"))
+	errs = append(errs, validation.ValidateAnnotations(t.Annotations, path.Child("annotations"))...)
+	return append(errs, validateAnnotations(t.Annotations, &t.Spec, path.Child("annotations"))...)
+}
+
+// ValidateFound checks that a selector finds the pods of a template. An empty one was refused before.
+func ValidateFound(t *corev1.PodTemplateSpec, selector labels.Selector, path *field.Path) field.ErrorList {
+	if selector.Empty() || selector.Matches(labels.Set(t.Labels)) {
+		return nil
 	}
-	errs = append(errs, ValidateTemplate(t, path)...)
-	if t.Spec.RestartPolicy != corev1.RestartPolicyAlways {
-		errs = append(errs, field.NotSupported(path.Child("spec", "restartPolicy"), t.Spec.RestartPolicy,
-			[]corev1.RestartPolicy{corev1.RestartPolicyAlways}))
-	}
-	if t.Spec.ActiveDeadlineSeconds != nil {
-		errs = append(errs, field.Forbidden(path.Child("spec", "activeDeadlineSeconds"),
-			"activeDeadlineSeconds in "+kind+" is not Supported"))
+	return field.ErrorList{field.Invalid(path.Child("metadata", "labels"), t.Labels, "`selector` does not match template `labels`")}
+}
+
+// ValidateEndless checks the spec of pods that are meant to run for ever. kind is named in the error.
+func ValidateEndless(s *corev1.PodSpec, kind string, path *field.Path) field.ErrorList {
+	errs := supported(s.RestartPolicy, path.Child("restartPolicy"), corev1.RestartPolicyAlways)
+	if s.ActiveDeadlineSeconds != nil {
+		errs = append(errs, field.Forbidden(path.Child("activeDeadlineSeconds"), "activeDeadlineSeconds in "+kind+" is not Supported"))
 	}
 	return errs
 }

@@ -1,11 +1,14 @@
 package podspec
 
 import (
+	"maps"
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/sets"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -23,7 +26,7 @@ func validateAffinity(a *corev1.Affinity, path *field.Path) field.ErrorList {
 		for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
 			t, p := &n.PreferredDuringSchedulingIgnoredDuringExecution[i], at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
 			errs = append(errs, weight(t.Weight, p.Child("weight"))...)
-			errs = append(errs, nodeTerm(&t.Preference, p.Child("preference"))...)
+			errs = append(errs, nodeTerm(&t.Preference, false, p.Child("preference"))...)
 		}
 	}
 	if p := a.PodAffinity; p != nil {
@@ -52,12 +55,13 @@ func NodeSelector(s *corev1.NodeSelector, path *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for i := range s.NodeSelectorTerms {
-		errs = append(errs, nodeTerm(&s.NodeSelectorTerms[i], terms.Index(i))...)
+		errs = append(errs, nodeTerm(&s.NodeSelectorTerms[i], true, terms.Index(i))...)
 	}
 	return errs
 }
 
-func nodeTerm(t *corev1.NodeSelectorTerm, path *field.Path) field.ErrorList {
+// nodeTerm checks a term. Only a required one has to be made of values that a label can have.
+func nodeTerm(t *corev1.NodeSelectorTerm, required bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range t.MatchExpressions {
 		r, at := &t.MatchExpressions[i], path.Child("matchExpressions").Index(i)
@@ -78,6 +82,11 @@ func nodeTerm(t *corev1.NodeSelectorTerm, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("operator"), r.Operator, "not a valid selector operator"))
 		}
 		errs = append(errs, metavalidation.ValidateLabelName(r.Key, at.Child("key"))...)
+		for j, v := range r.Values {
+			if required {
+				errs = append(errs, problems(v, at.Child("values").Index(j), utilvalidation.IsValidLabelValue)...)
+			}
+		}
 	}
 	for i := range t.MatchFields {
 		errs = append(errs, nodeField(&t.MatchFields[i], path.Child("matchFields").Index(i))...)
@@ -100,9 +109,7 @@ func nodeField(r *corev1.NodeSelectorRequirement, at *field.Path) field.ErrorLis
 		return append(errs, field.Invalid(at.Child("key"), r.Key, "not a valid field selector key"))
 	}
 	for i, v := range r.Values {
-		for _, msg := range validation.NameIsDNSSubdomain(v, false) {
-			errs = append(errs, field.Invalid(at.Child("values").Index(i), v, msg))
-		}
+		errs = append(errs, problems(v, at.Child("values").Index(i), subdomain)...)
 	}
 	return errs
 }
@@ -124,34 +131,60 @@ func podTerm(t *corev1.PodAffinityTerm, at *field.Path) field.ErrorList {
 	errs := selector(t.LabelSelector, at.Child("labelSelector"))
 	errs = append(errs, selector(t.NamespaceSelector, at.Child("namespaceSelector"))...)
 	for _, name := range t.Namespaces {
-		for _, msg := range validation.ValidateNamespaceName(name, false) {
-			errs = append(errs, field.Invalid(at.Child("namespace"), name, msg))
+		errs = append(errs, problems(name, at.Child("namespace"), namespaceName)...)
+	}
+	errs = append(errs, ownKeys(t.MatchLabelKeys, t.LabelSelector, at.Child("matchLabelKeys"))...)
+	errs = append(errs, ownKeys(t.MismatchLabelKeys, t.LabelSelector, at.Child("mismatchLabelKeys"))...)
+	if t.LabelSelector != nil {
+		errs = append(errs, ownTwice(t.MatchLabelKeys, t.LabelSelector, at)...)
+	}
+	for i, key := range t.MatchLabelKeys {
+		if slices.Contains(t.MismatchLabelKeys, key) {
+			errs = append(errs, field.Invalid(at.Child("matchLabelKeys").Index(i), key, "exists in both matchLabelKeys and mismatchLabelKeys"))
 		}
 	}
-	errs = append(errs, termKeys(t, at)...)
 	if t.TopologyKey == "" {
-		return append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
+		errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
 	}
 	return append(errs, metavalidation.ValidateLabelName(t.TopologyKey, at.Child("topologyKey"))...)
 }
 
-// termKeys checks the label keys whose values are taken from the pod itself.
-func termKeys(t *corev1.PodAffinityTerm, at *field.Path) field.ErrorList {
+func namespaceName(name string) []string { return validation.ValidateNamespaceName(name, false) }
+
+// ownKeys checks the label keys whose values are taken from the pod itself.
+func ownKeys(keys []string, s *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	if len(keys) == 0 {
+		return nil
+	}
+	if s == nil {
+		return field.ErrorList{field.Forbidden(path, "must not be specified when labelSelector is not set")}
+	}
 	var errs field.ErrorList
-	match := sets.New(t.MatchLabelKeys...)
-	for _, list := range []struct {
-		name string
-		keys []string
-	}{{"matchLabelKeys", t.MatchLabelKeys}, {"mismatchLabelKeys", t.MismatchLabelKeys}} {
-		if len(list.keys) > 0 && t.LabelSelector == nil {
-			errs = append(errs, field.Forbidden(at.Child(list.name), "must not be specified when labelSelector is not set"))
+	for i, key := range keys {
+		errs = append(errs, metavalidation.ValidateLabelName(key, path.Index(i))...)
+	}
+	return errs
+}
+
+// ownTwice checks that the selector speaks once of a key whose value is taken from the pod: that is what was made of
+// the key when the pod came (mergeMatchLabelKeys), all else is the client's.
+func ownTwice(keys []string, s *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	index, times := map[string]int{}, map[string]int{}
+	for i, key := range keys {
+		index[key] = i
+	}
+	var errs field.ErrorList
+	count := func(key string) {
+		i, own := index[key]
+		if times[key]++; own && times[key] > 1 {
+			errs = append(errs, field.Invalid(at.Index(i), key, "exists in both matchLabelKeys and labelSelector"))
 		}
-		for i, key := range list.keys {
-			errs = append(errs, metavalidation.ValidateLabelName(key, at.Child(list.name).Index(i))...)
-			if list.name == "mismatchLabelKeys" && match.Has(key) {
-				errs = append(errs, field.Invalid(at.Child("matchLabelKeys"), key, "exists in both matchLabelKeys and mismatchLabelKeys"))
-			}
-		}
+	}
+	for _, key := range sortedKeys(s.MatchLabels) {
+		count(key)
+	}
+	for _, r := range s.MatchExpressions {
+		count(r.Key)
 	}
 	return errs
 }
@@ -159,3 +192,5 @@ func termKeys(t *corev1.PodAffinityTerm, at *field.Path) field.ErrorList {
 func selector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
 	return metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at)
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,7 +1,6 @@
 package podspec
 
 import (
-	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,15 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// containerContext is what containers of a pod refer to.
-type containerContext struct {
+// containers checks the containers of a pod, with what they refer to.
+type containers struct {
 	spec    *corev1.PodSpec
 	volumes map[string]corev1.VolumeSource
 	claims  sets.Set[string]
 	isPod   bool
 }
 
-func (c *containerContext) validateContainers(path *field.Path) field.ErrorList {
+func (c *containers) regular(path *field.Path) field.ErrorList {
 	if len(c.spec.Containers) == 0 {
 		return field.ErrorList{field.Required(path, "")}
 	}
@@ -26,215 +25,189 @@ func (c *containerContext) validateContainers(path *field.Path) field.ErrorList 
 	names := sets.New[string]()
 	for i := range c.spec.Containers {
 		ctr, at := &c.spec.Containers[i], path.Index(i)
-		errs = append(errs, c.validateContainer(ctr, at, names)...)
+		errs = append(errs, c.shared(ctr, at)...)
+		errs = append(errs, takeName(ctr.Name, names, at)...)
 		errs = append(errs, validateLifecycle(ctr.Lifecycle, c.spec, at.Child("lifecycle"))...)
 		errs = append(errs, validateProbes(ctr, c.spec, at)...)
-		errs = append(errs, validateRestartRules(ctr, at, false)...)
+		errs = append(errs, validateRestartRules(ctr, at)...)
 	}
-	errs = append(errs, hostPortConflicts(c.spec.Containers, path, map[string]bool{})...)
-	if c.spec.HostNetwork {
-		errs = append(errs, c.hostNetworkPorts(path)...)
-	}
-	return errs
+	return append(errs, hostPortConflicts(c.spec.Containers, path)...)
 }
 
-func (c *containerContext) validateInit(path *field.Path) field.ErrorList {
+func (c *containers) init(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	names := sets.New[string]()
-	for i := range c.spec.Containers {
-		names.Insert(c.spec.Containers[i].Name)
-	}
+	names := namesOf(c.spec.Containers)
 	for i := range c.spec.InitContainers {
 		ctr, at := &c.spec.InitContainers[i], path.Index(i)
-		errs = append(errs, c.validateContainer(ctr, at, names)...)
-		errs = append(errs, validateRestartRules(ctr, at, true)...)
-		errs = append(errs, hostPortConflicts(c.spec.InitContainers[i:i+1], path, map[string]bool{})...)
+		errs = append(errs, c.shared(ctr, at)...)
+		errs = append(errs, takeName(ctr.Name, names, at)...)
+		if ctr.RestartPolicy == nil && len(ctr.RestartPolicyRules) > 0 {
+			errs = append(errs, noRestartPolicy(at)...)
+		} else {
+			errs = append(errs, validateRestartRules(ctr, at)...)
+		}
+		// Each runs alone; upstream calls it the first of the list here.
+		errs = append(errs, hostPortConflicts(c.spec.InitContainers[i:i+1], path)...)
 		if Restartable(ctr) {
 			errs = append(errs, validateLifecycle(ctr.Lifecycle, c.spec, at.Child("lifecycle"))...)
 			errs = append(errs, validateProbes(ctr, c.spec, at)...)
 			continue
 		}
-		const only = "may not be set for init containers without restartPolicy=Always"
-		for name, set := range map[string]bool{
-			"lifecycle": ctr.Lifecycle != nil, "livenessProbe": ctr.LivenessProbe != nil,
-			"readinessProbe": ctr.ReadinessProbe != nil, "startupProbe": ctr.StartupProbe != nil,
-		} {
-			if set {
-				errs = append(errs, field.Forbidden(at.Child(name), only))
+		errs = append(errs, forbidden(at, "may not be set for init containers without restartPolicy=Always", handlersOf(ctr))...)
+		for j, p := range ctr.ResizePolicy {
+			if p.RestartPolicy == corev1.RestartContainer {
+				errs = append(errs, field.Invalid(at.Child("resizePolicy").Index(j).Child("restartPolicy"), p.RestartPolicy,
+					"must not be set to 'RestartContainer' for non-sidecar initContainers"))
 			}
 		}
 	}
 	return errs
 }
 
-func (c *containerContext) validateEphemeral(path *field.Path) field.ErrorList {
+// handlersOf lists what only containers that go on running have.
+func handlersOf(ctr *corev1.Container) []setField {
+	return []setField{{"lifecycle", ctr.Lifecycle != nil}, {"livenessProbe", ctr.LivenessProbe != nil},
+		{"readinessProbe", ctr.ReadinessProbe != nil}, {"startupProbe", ctr.StartupProbe != nil}}
+}
+
+func (c *containers) ephemeral(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	names, targets := sets.New[string](), sets.New[string]()
-	for _, cs := range [][]corev1.Container{c.spec.Containers, c.spec.InitContainers} {
-		for i := range cs {
-			names.Insert(cs[i].Name)
-			targets.Insert(cs[i].Name)
-		}
-	}
+	targets := namesOf(c.spec.Containers).Union(namesOf(c.spec.InitContainers))
+	names := targets.Clone()
 	for i := range c.spec.EphemeralContainers {
 		e, at := &c.spec.EphemeralContainers[i], path.Index(i)
 		ctr := corev1.Container(e.EphemeralContainerCommon)
-		errs = append(errs, c.validateContainer(&ctr, at, names)...)
+		errs = append(errs, c.shared(&ctr, at)...)
+		errs = append(errs, takeName(ctr.Name, names, at)...)
 		if e.TargetContainerName != "" && !targets.Has(e.TargetContainerName) {
 			errs = append(errs, field.NotFound(at.Child("targetContainerName"), e.TargetContainerName))
 		}
+		const never = "cannot be set for an Ephemeral Container"
+		errs = append(errs, forbidden(at, never, []setField{
+			{"ports", len(ctr.Ports) > 0},
+			{"resources", len(ctr.Resources.Limits)+len(ctr.Resources.Requests)+len(ctr.Resources.Claims) > 0},
+			{"resizePolicy", len(ctr.ResizePolicy) > 0}, {"restartPolicy", ctr.RestartPolicy != nil},
+			{"restartPolicyRules", len(ctr.RestartPolicyRules) > 0}, {"livenessProbe", ctr.LivenessProbe != nil},
+			{"readinessProbe", ctr.ReadinessProbe != nil}, {"startupProbe", ctr.StartupProbe != nil},
+			{"lifecycle", ctr.Lifecycle != nil},
+		})...)
 		for j, m := range e.VolumeMounts {
-			if m.SubPath != "" {
-				errs = append(errs, field.Forbidden(at.Child("volumeMounts").Index(j).Child("subPath"), "cannot be set for an Ephemeral Container"))
-			}
-			if m.SubPathExpr != "" {
-				errs = append(errs, field.Forbidden(at.Child("volumeMounts").Index(j).Child("subPathExpr"), "cannot be set for an Ephemeral Container"))
-			}
-		}
-		for name, set := range map[string]bool{
-			"ports": len(ctr.Ports) > 0, "livenessProbe": ctr.LivenessProbe != nil, "readinessProbe": ctr.ReadinessProbe != nil,
-			"startupProbe": ctr.StartupProbe != nil, "lifecycle": ctr.Lifecycle != nil,
-			"resources":     len(ctr.Resources.Limits)+len(ctr.Resources.Requests)+len(ctr.Resources.Claims) > 0,
-			"restartPolicy": ctr.RestartPolicy != nil, "resizePolicy": len(ctr.ResizePolicy) > 0,
-		} {
-			if set {
-				errs = append(errs, field.Forbidden(at.Child(name), "cannot be set for an Ephemeral Container"))
-			}
+			errs = append(errs, forbidden(at.Child("volumeMounts").Index(j), never,
+				[]setField{{"subPath", m.SubPath != ""}, {"subPathExpr", m.SubPathExpr != ""}})...)
 		}
 	}
 	return errs
 }
 
-// validateContainer checks what containers of all three lists share, and takes the name.
-func (c *containerContext) validateContainer(ctr *corev1.Container, at *field.Path, names sets.Set[string]) field.ErrorList {
+// setField is a field and whether it has a value.
+type setField struct {
+	name string
+	set  bool
+}
+
+// forbidden refuses those of the fields that are set.
+func forbidden(at *field.Path, why string, fields []setField) field.ErrorList {
+	var errs field.ErrorList
+	for _, f := range fields {
+		if f.set {
+			errs = append(errs, field.Forbidden(at.Child(f.name), why))
+		}
+	}
+	return errs
+}
+
+func namesOf(list []corev1.Container) sets.Set[string] {
+	names := sets.New[string]()
+	for i := range list {
+		if list[i].Name != "" {
+			names.Insert(list[i].Name)
+		}
+	}
+	return names
+}
+
+func takeName(name string, names sets.Set[string], at *field.Path) field.ErrorList {
+	if name == "" {
+		return nil
+	}
+	if names.Has(name) {
+		return field.ErrorList{field.Duplicate(at.Child("name"), name)}
+	}
+	names.Insert(name)
+	return nil
+}
+
+// shared checks what containers of all three lists have.
+func (c *containers) shared(ctr *corev1.Container, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if ctr.Name == "" {
 		errs = append(errs, field.Required(at.Child("name"), ""))
 	} else {
-		for _, msg := range utilvalidation.IsDNS1123Label(ctr.Name) {
-			errs = append(errs, field.Invalid(at.Child("name"), ctr.Name, msg))
-		}
+		errs = append(errs, problems(ctr.Name, at.Child("name"), utilvalidation.IsDNS1123Label)...)
 	}
-	if names.Has(ctr.Name) {
-		errs = append(errs, field.Duplicate(at.Child("name"), ctr.Name))
-	}
-	names.Insert(ctr.Name)
-	if ctr.Image == "" {
-		errs = append(errs, field.Required(at.Child("image"), ""))
-	} else if strings.TrimSpace(ctr.Image) != ctr.Image {
-		errs = append(errs, field.Invalid(at.Child("image"), ctr.Image, "must not have leading or trailing whitespace"))
-	}
-	errs = append(errs, oneOf(ctr.TerminationMessagePolicy, at.Child("terminationMessagePolicy"),
+	errs = append(errs, validateImage(ctr.Image, c.isPod, at.Child("image"))...)
+	errs = append(errs, enum(ctr.TerminationMessagePolicy, at.Child("terminationMessagePolicy"),
 		corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)...)
-	errs = append(errs, oneOf(ctr.ImagePullPolicy, at.Child("imagePullPolicy"),
-		corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)...)
 	errs = append(errs, validatePorts(ctr.Ports, at.Child("ports"))...)
-	errs = append(errs, validateEnv(ctr.Env, c.volumes, at.Child("env"))...)
+	errs = append(errs, validateEnv(ctr.Env, at.Child("env"))...)
 	errs = append(errs, validateEnvFrom(ctr.EnvFrom, at.Child("envFrom"))...)
-	errs = append(errs, c.validateMounts(ctr, at)...)
+	errs = append(errs, c.mounts(ctr, at.Child("volumeMounts"))...)
+	errs = append(errs, c.devices(ctr, at.Child("volumeDevices"))...)
+	errs = append(errs, pullPolicies(ctr.ImagePullPolicy, at.Child("imagePullPolicy"))...)
 	errs = append(errs, validateResources(&ctr.Resources, c.claims, at.Child("resources"), containerResource)...)
 	errs = append(errs, validateResizePolicy(ctr.ResizePolicy, c.spec.RestartPolicy, at.Child("resizePolicy"))...)
 	return append(errs, validateSecurity(ctr.SecurityContext, c.spec, at.Child("securityContext"))...)
 }
 
-func validatePorts(ports []corev1.ContainerPort, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	names := sets.New[string]()
-	for i := range ports {
-		p, at := &ports[i], path.Index(i)
-		if p.Name != "" {
-			if msgs := utilvalidation.IsValidPortName(p.Name); len(msgs) > 0 {
-				for _, msg := range msgs {
-					errs = append(errs, field.Invalid(at.Child("name"), p.Name, msg))
-				}
-			} else if names.Has(p.Name) {
-				errs = append(errs, field.Duplicate(at.Child("name"), p.Name))
-			} else {
-				names.Insert(p.Name)
-			}
-		}
-		if p.ContainerPort == 0 {
-			errs = append(errs, field.Required(at.Child("containerPort"), ""))
-		} else {
-			errs = append(errs, portNumber(p.ContainerPort, at.Child("containerPort"))...)
-		}
-		if p.HostPort != 0 {
-			errs = append(errs, portNumber(p.HostPort, at.Child("hostPort"))...)
-		}
-		errs = append(errs, oneOf(p.Protocol, at.Child("protocol"), corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)...)
+// validateImage checks the name of an image. Templates may have spaces around it.
+func validateImage(image string, isPod bool, at *field.Path) field.ErrorList {
+	if image == "" {
+		return field.ErrorList{field.Required(at, "")}
 	}
-	return errs
+	if isPod && strings.TrimSpace(image) != image {
+		return field.ErrorList{field.Invalid(at, image, "must not have leading or trailing whitespace")}
+	}
+	return nil
 }
 
-func portNumber(port int32, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsValidPortNum(int(port)) {
-		errs = append(errs, field.Invalid(path, port, msg))
-	}
-	return errs
+// Bounds of the rules by which a container is restarted.
+const (
+	maxRestartRules = 20
+	maxExitCodes    = 255
+)
+
+func noRestartPolicy(at *field.Path) field.ErrorList {
+	return field.ErrorList{field.Required(at.Child("restartPolicy"), "must specify restartPolicy when restart rules are used")}
 }
 
-func hostPortConflicts(containers []corev1.Container, path *field.Path, taken map[string]bool) field.ErrorList {
+func validateRestartRules(ctr *corev1.Container, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for i := range containers {
-		for j, p := range containers[i].Ports {
-			if p.HostPort == 0 {
-				continue
-			}
-			key := fmt.Sprintf("%s/%s/%d", p.Protocol, p.HostIP, p.HostPort)
-			if taken[key] {
-				errs = append(errs, field.Duplicate(path.Index(i).Child("ports").Index(j).Child("hostPort"), key))
-			}
-			taken[key] = true
-		}
-	}
-	return errs
-}
-
-// hostNetworkPorts: on the host's network a container's port is the host's.
-func (c *containerContext) hostNetworkPorts(path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for i := range c.spec.Containers {
-		for j, p := range c.spec.Containers[i].Ports {
-			if p.HostPort != p.ContainerPort && (c.isPod || p.HostPort != 0) {
-				errs = append(errs, field.Invalid(path.Index(i).Child("ports").Index(j).Child("containerPort"), p.ContainerPort,
-					"must match `hostPort` when `hostNetwork` is true"))
-			}
-		}
-	}
-	return errs
-}
-
-func validateRestartRules(ctr *corev1.Container, at *field.Path, init bool) field.ErrorList {
-	var errs field.ErrorList
-	rules := at.Child("restartPolicyRules")
 	if p := ctr.RestartPolicy; p != nil {
-		errs = append(errs, oneOf(*p, at.Child("restartPolicy"), corev1.ContainerRestartPolicyAlways,
+		errs = append(errs, supported(*p, at.Child("restartPolicy"), corev1.ContainerRestartPolicyAlways,
 			corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure)...)
-		if init && *p == corev1.ContainerRestartPolicyAlways && len(ctr.RestartPolicyRules) > 0 {
-			errs = append(errs, field.Forbidden(rules, "restartPolicyRules are not allowed for sidecar containers with restartPolicy=Always"))
-		}
-	} else if len(ctr.RestartPolicyRules) > 0 {
-		errs = append(errs, field.Required(at.Child("restartPolicy"), "must specify restartPolicy when restart rules are used"))
 	}
-	const maxRules, maxValues = 20, 255
-	if len(ctr.RestartPolicyRules) > maxRules {
-		errs = append(errs, field.TooMany(rules, len(ctr.RestartPolicyRules), maxRules))
+	if len(ctr.RestartPolicyRules) == 0 {
+		return errs
+	}
+	if ctr.RestartPolicy == nil {
+		errs = append(errs, noRestartPolicy(at)...)
+	}
+	rules := at.Child("restartPolicyRules")
+	if len(ctr.RestartPolicyRules) > maxRestartRules {
+		errs = append(errs, field.TooMany(rules, len(ctr.RestartPolicyRules), maxRestartRules))
 	}
 	for i, r := range ctr.RestartPolicyRules {
-		errs = append(errs, oneOf(r.Action, rules.Index(i).Child("action"),
+		errs = append(errs, supported(r.Action, rules.Index(i).Child("action"),
 			corev1.ContainerRestartRuleActionRestart, corev1.ContainerRestartRuleActionRestartAllContainers)...)
 		codes := rules.Index(i).Child("exitCodes")
 		if r.ExitCodes == nil {
 			errs = append(errs, field.Required(codes, "must be specified"))
 			continue
 		}
-		errs = append(errs, oneOf(r.ExitCodes.Operator, codes.Child("operator"),
+		errs = append(errs, supported(r.ExitCodes.Operator, codes.Child("operator"),
 			corev1.ContainerRestartRuleOnExitCodesOpIn, corev1.ContainerRestartRuleOnExitCodesOpNotIn)...)
-		if n := len(r.ExitCodes.Values); n == 0 {
-			errs = append(errs, field.Required(codes.Child("values"), "must specify at least one value"))
-		} else if n > maxValues {
-			errs = append(errs, field.TooMany(codes.Child("values"), n, maxValues))
+		if n := len(r.ExitCodes.Values); n > maxExitCodes {
+			errs = append(errs, field.TooMany(codes.Child("values"), n, maxExitCodes))
 		}
 	}
 	return errs

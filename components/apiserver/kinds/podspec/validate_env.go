@@ -11,40 +11,33 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// The fields of a pod that the downward API knows, by the names of v1.
 var (
-	// podFields are all paths of the downward API, by the names that v1 knows.
 	podFields = sets.New("metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid",
 		"spec.nodeName", "spec.restartPolicy", "spec.serviceAccountName", "spec.schedulerName",
 		"status.phase", "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
 	// envFields are those that an environment variable may show.
-	envFields = sets.New("metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
-		"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs")
+	envFields = []string{"metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
+		"status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs"}
 	// volumeFields are those that a file may show.
-	volumeFields = sets.New("metadata.name", "metadata.namespace", "metadata.labels", "metadata.annotations", "metadata.uid")
-
-	resourceFields = sets.New("limits.cpu", "limits.memory", "limits.ephemeral-storage",
-		"requests.cpu", "requests.memory", "requests.ephemeral-storage")
-	cpuDivisors    = sets.New("1m", "1")
-	memoryDivisors = sets.New("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
+	volumeFields = []string{"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"}
 )
 
-func validateEnv(vars []corev1.EnvVar, volumes map[string]corev1.VolumeSource, path *field.Path) field.ErrorList {
+func validateEnv(vars []corev1.EnvVar, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range vars {
 		v, at := &vars[i], path.Index(i)
 		if v.Name == "" {
 			errs = append(errs, field.Required(at.Child("name"), ""))
 		} else {
-			for _, msg := range utilvalidation.IsRelaxedEnvVarName(v.Name) {
-				errs = append(errs, field.Invalid(at.Child("name"), v.Name, msg))
-			}
+			errs = append(errs, problems(v.Name, at.Child("name"), utilvalidation.IsRelaxedEnvVarName)...)
 		}
-		errs = append(errs, validateEnvSource(v, volumes, at.Child("valueFrom"))...)
+		errs = append(errs, validateEnvSource(v, at.Child("valueFrom"))...)
 	}
 	return errs
 }
 
-func validateEnvSource(v *corev1.EnvVar, volumes map[string]corev1.VolumeSource, at *field.Path) field.ErrorList {
+func validateEnvSource(v *corev1.EnvVar, at *field.Path) field.ErrorList {
 	from := v.ValueFrom
 	if from == nil {
 		return nil
@@ -69,7 +62,7 @@ func validateEnvSource(v *corev1.EnvVar, volumes map[string]corev1.VolumeSource,
 	}
 	if r := from.FileKeyRef; r != nil {
 		sources++
-		errs = append(errs, validateFileKeyRef(r, volumes, at.Child("fileKeyRef"))...)
+		errs = append(errs, validateFileKeyRef(r, at.Child("fileKeyRef"))...)
 	}
 	switch {
 	case sources == 0:
@@ -83,43 +76,66 @@ func validateEnvSource(v *corev1.EnvVar, volumes map[string]corev1.VolumeSource,
 }
 
 func validateKeyRef(name, key string, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if name == "" {
-		errs = append(errs, field.Required(at.Child("name"), ""))
-	}
+	errs := problems(name, at.Child("name"), subdomain)
 	if key == "" {
 		return append(errs, field.Required(at.Child("key"), ""))
 	}
-	for _, msg := range utilvalidation.IsConfigMapKey(key) {
-		errs = append(errs, field.Invalid(at.Child("key"), key, msg))
-	}
-	return errs
+	return append(errs, problems(key, at.Child("key"), utilvalidation.IsConfigMapKey)...)
 }
 
-func validateFileKeyRef(r *corev1.FileKeySelector, volumes map[string]corev1.VolumeSource, at *field.Path) field.ErrorList {
+func validateFileKeyRef(r *corev1.FileKeySelector, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r.Key == "" {
 		errs = append(errs, field.Required(at.Child("key"), ""))
 	} else {
-		for _, msg := range utilvalidation.IsRelaxedEnvVarName(r.Key) {
-			errs = append(errs, field.Invalid(at.Child("key"), r.Key, msg))
-		}
+		errs = append(errs, problems(r.Key, at.Child("key"), utilvalidation.IsRelaxedEnvVarName)...)
 	}
 	if r.VolumeName == "" {
 		errs = append(errs, field.Required(at.Child("volumeName"), ""))
-	} else if v, ok := volumes[r.VolumeName]; !ok {
-		errs = append(errs, field.NotFound(at.Child("volumeName"), r.VolumeName))
-	} else if v.EmptyDir == nil {
-		errs = append(errs, field.Invalid(at.Child("volumeName"), r.VolumeName, "referenced volume must be of type emptyDir"))
+	} else {
+		errs = append(errs, problems(r.VolumeName, at.Child("volumeName"), utilvalidation.IsDNS1123Label)...)
 	}
-	if r.Path == "" {
-		return append(errs, field.Required(at.Child("path"), ""))
+	errs = append(errs, required1(r.Path, at.Child("path"))...)
+	return append(errs, noBackSteps(r.Path, at.Child("path"))...)
+}
+
+// validateFileVolumes checks the volumes of all files of variables.
+func validateFileVolumes(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	check := func(env []corev1.EnvVar, at *field.Path) {
+		for i := range env {
+			if from := env[i].ValueFrom; from != nil && from.FileKeyRef != nil {
+				errs = append(errs, fileVolume(from.FileKeyRef.VolumeName, s.Volumes,
+					at.Child("env").Index(i).Child("valueFrom", "fileKeyRef", "volumeName"))...)
+			}
+		}
 	}
-	return append(errs, unreserved(r.Path, at.Child("path"))...)
+	for i := range s.InitContainers {
+		check(s.InitContainers[i].Env, path.Child("initContainers").Index(i))
+	}
+	for i := range s.Containers {
+		check(s.Containers[i].Env, path.Child("containers").Index(i))
+	}
+	for i := range s.EphemeralContainers {
+		check(s.EphemeralContainers[i].Env, path.Child("ephemeralContainers").Index(i))
+	}
+	return errs
+}
+
+// fileVolume checks that a file of variables lies in a volume where a container of the pod can write it.
+func fileVolume(name string, volumes []corev1.Volume, at *field.Path) field.ErrorList {
+	i := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == name })
+	switch {
+	case i < 0:
+		return field.ErrorList{field.NotFound(at, name)}
+	case volumes[i].EmptyDir == nil:
+		return field.ErrorList{field.Invalid(at, name, "referenced volume must be of type emptyDir")}
+	}
+	return nil
 }
 
 // validateFieldRef checks a reference to one of the pod's own fields.
-func validateFieldRef(r *corev1.ObjectFieldSelector, known sets.Set[string], at *field.Path) field.ErrorList {
+func validateFieldRef(r *corev1.ObjectFieldSelector, known []string, at *field.Path) field.ErrorList {
 	switch {
 	case r.APIVersion == "":
 		return field.ErrorList{field.Required(at.Child("apiVersion"), "")}
@@ -140,10 +156,7 @@ func validateFieldRef(r *corev1.ObjectFieldSelector, known sets.Set[string], at 
 		return field.ErrorList{field.Invalid(at.Child("fieldPath"), r.FieldPath,
 			fmt.Sprintf("error converting fieldPath: field label not supported: %s", r.FieldPath))}
 	}
-	if !known.Has(name) {
-		return field.ErrorList{field.NotSupported(at.Child("fieldPath"), name, sets.List(known))}
-	}
-	return nil
+	return supported(name, at.Child("fieldPath"), known...)
 }
 
 // subscript splits "metadata.labels['key']".
@@ -157,25 +170,23 @@ func subscript(path string) (base, key string, ok bool) {
 }
 
 func validateSubscript(base, key string, at *field.Path) field.ErrorList {
-	var msgs []string
 	switch base {
 	case "metadata.annotations":
-		msgs = utilvalidation.IsQualifiedName(strings.ToLower(key))
+		return problems(strings.ToLower(key), at, utilvalidation.IsQualifiedName)
 	case "metadata.labels":
-		msgs = utilvalidation.IsQualifiedName(key)
-	default:
-		if !podFields.Has(base) {
-			return field.ErrorList{field.Invalid(at.Child("fieldPath"), base+"['"+key+"']",
-				fmt.Sprintf("error converting fieldPath: field label does not support subscript: %s", base+"['"+key+"']"))}
-		}
-		return field.ErrorList{field.Invalid(at.Child("fieldPath"), base, "does not support subscript")}
+		return problems(key, at, utilvalidation.IsQualifiedName)
 	}
-	var errs field.ErrorList
-	for _, msg := range msgs {
-		errs = append(errs, field.Invalid(at, key, msg))
-	}
-	return errs
+	whole := base + "['" + key + "']"
+	return field.ErrorList{field.Invalid(at.Child("fieldPath"), whole,
+		"error converting fieldPath: field label does not support subscript: "+whole)}
 }
+
+// What the downward API shows of a container's resources, and in which units.
+var (
+	resourceFields = []string{"limits.cpu", "limits.ephemeral-storage", "limits.memory",
+		"requests.cpu", "requests.ephemeral-storage", "requests.memory"}
+	byteDivisors = []string{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"}
+)
 
 func validateResourceField(r *corev1.ResourceFieldSelector, at *field.Path, volume bool) field.ErrorList {
 	switch {
@@ -185,23 +196,21 @@ func validateResourceField(r *corev1.ResourceFieldSelector, at *field.Path, volu
 		return field.ErrorList{field.Required(at.Child("resource"), "")}
 	}
 	huge := strings.HasPrefix(r.Resource, "requests."+corev1.ResourceHugePagesPrefix) || strings.HasPrefix(r.Resource, "limits."+corev1.ResourceHugePagesPrefix)
-	if !resourceFields.Has(r.Resource) && !huge {
-		return field.ErrorList{field.NotSupported(at.Child("resource"), r.Resource, sets.List(resourceFields))}
+	if !slices.Contains(resourceFields, r.Resource) && !huge {
+		return field.ErrorList{field.NotSupported(at.Child("resource"), r.Resource, resourceFields)}
 	}
-	divisors, kind := memoryDivisors, "memory"
+	divisors, text, kind := byteDivisors, strings.Join(byteDivisors, ", "), "memory"
 	switch {
 	case strings.HasSuffix(r.Resource, ".cpu"):
-		divisors, kind = cpuDivisors, "cpu"
+		divisors, text, kind = []string{"1m", "1"}, "1m and 1", "cpu"
 	case strings.HasSuffix(r.Resource, ".ephemeral-storage"):
 		kind = "local ephemeral storage"
 	case huge:
 		kind = "hugepages"
 	}
-	if !r.Divisor.IsZero() && !divisors.Has(r.Divisor.String()) {
-		list := sets.List(divisors)
-		slices.Sort(list)
+	if !r.Divisor.IsZero() && !slices.Contains(divisors, r.Divisor.String()) {
 		return field.ErrorList{field.Invalid(at.Child("divisor"), r.Resource,
-			fmt.Sprintf("only divisor's values %s are supported with the %s resource", strings.Join(list, ", "), kind))}
+			fmt.Sprintf("only divisor's values %s are supported with the %s resource", text, kind))}
 	}
 	return nil
 }
@@ -211,15 +220,13 @@ func validateEnvFrom(list []corev1.EnvFromSource, path *field.Path) field.ErrorL
 	for i := range list {
 		f, at := &list[i], path.Index(i)
 		if f.Prefix != "" {
-			for _, msg := range utilvalidation.IsRelaxedEnvVarName(f.Prefix) {
-				errs = append(errs, field.Invalid(at.Child("prefix"), f.Prefix, msg))
-			}
+			errs = append(errs, problems(f.Prefix, at.Child("prefix"), utilvalidation.IsRelaxedEnvVarName)...)
 		}
-		if f.ConfigMapRef != nil && f.ConfigMapRef.Name == "" {
-			errs = append(errs, field.Required(at.Child("configMapRef", "name"), ""))
+		if f.ConfigMapRef != nil {
+			errs = append(errs, objectName(f.ConfigMapRef.Name, at.Child("configMapRef", "name"))...)
 		}
-		if f.SecretRef != nil && f.SecretRef.Name == "" {
-			errs = append(errs, field.Required(at.Child("secretRef", "name"), ""))
+		if f.SecretRef != nil {
+			errs = append(errs, objectName(f.SecretRef.Name, at.Child("secretRef", "name"))...)
 		}
 		switch {
 		case f.ConfigMapRef == nil && f.SecretRef == nil:
@@ -229,4 +236,11 @@ func validateEnvFrom(list []corev1.EnvFromSource, path *field.Path) field.ErrorL
 		}
 	}
 	return errs
+}
+
+func objectName(name string, at *field.Path) field.ErrorList {
+	if name == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	return problems(name, at, subdomain)
 }

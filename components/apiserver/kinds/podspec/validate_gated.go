@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // tighterNodes checks that a gated pod's node selector and required node affinity only get stricter (KEP-3838).
@@ -11,7 +13,8 @@ func tighterNodes(new, old *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for key, was := range old.NodeSelector {
 		if is, kept := new.NodeSelector[key]; !kept || is != was {
-			errs = append(errs, field.Invalid(path.Child("nodeSelector"), new.NodeSelector, "only additions are allowed (no mutations or deletions)"))
+			errs = append(errs, field.Invalid(path.Child("nodeSelector"), new.NodeSelector,
+				"only additions to spec.nodeSelector are allowed (no mutations or deletions)"))
 			break
 		}
 	}
@@ -25,12 +28,12 @@ func tighterNodes(new, old *corev1.PodSpec, path *field.Path) field.ErrorList {
 		if is != nil {
 			terms = is.NodeSelectorTerms
 		}
-		return append(errs, field.Invalid(at, terms, "no additions/deletions to non-empty NodeSelectorTerms list are allowed"))
+		return append(errs, field.Invalid(at, checks.Unversioned(terms), "no additions/deletions to non-empty NodeSelectorTerms list are allowed"))
 	}
 	for i := range was.NodeSelectorTerms {
 		if !startsWith(is.NodeSelectorTerms[i].MatchExpressions, was.NodeSelectorTerms[i].MatchExpressions) ||
 			!startsWith(is.NodeSelectorTerms[i].MatchFields, was.NodeSelectorTerms[i].MatchFields) {
-			errs = append(errs, field.Invalid(at.Index(i), is.NodeSelectorTerms[i], "only additions are allowed (no mutations or deletions)"))
+			errs = append(errs, field.Invalid(at.Index(i), checks.Unversioned(is.NodeSelectorTerms[i]), "only additions are allowed (no mutations or deletions)"))
 		}
 	}
 	return errs
@@ -47,21 +50,19 @@ func startsWith(list, prefix []corev1.NodeSelectorRequirement) bool {
 	return len(list) >= len(prefix) && apiequality.Semantic.DeepEqual(list[:len(prefix)], prefix)
 }
 
-// withNodeAffinity returns new with the node affinity of old.
+// withNodeAffinity returns new with the node affinity of old, and nothing where new has only a node affinity more.
 func withNodeAffinity(new, old *corev1.Affinity) *corev1.Affinity {
-	var node *corev1.NodeAffinity
-	if old != nil {
-		node = old.NodeAffinity
+	switch {
+	case old == nil:
+		if new != nil && new.NodeAffinity != nil && new.PodAffinity == nil && new.PodAntiAffinity == nil {
+			return nil
+		}
+		return new
+	case new == nil:
+		if old.NodeAffinity == nil {
+			return nil
+		}
+		return &corev1.Affinity{NodeAffinity: old.NodeAffinity}
 	}
-	if new == nil && node == nil {
-		return old
-	}
-	out := &corev1.Affinity{NodeAffinity: node}
-	if new != nil {
-		out.PodAffinity, out.PodAntiAffinity = new.PodAffinity, new.PodAntiAffinity
-	}
-	if old == nil && *out == (corev1.Affinity{}) {
-		return nil
-	}
-	return out
+	return &corev1.Affinity{NodeAffinity: old.NodeAffinity, PodAffinity: new.PodAffinity, PodAntiAffinity: new.PodAntiAffinity}
 }

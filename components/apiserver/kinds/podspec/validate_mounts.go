@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -9,117 +10,117 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-func (c *containerContext) validateMounts(ctr *corev1.Container, at *field.Path) field.ErrorList {
+func (c *containers) mounts(ctr *corev1.Container, list *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	deviceNames, devicePaths := sets.New[string](), sets.New[string]()
 	for _, d := range ctr.VolumeDevices {
 		deviceNames.Insert(d.Name)
 		devicePaths.Insert(d.DevicePath)
 	}
-	mountNames, mountPaths := sets.New[string](), sets.New[string]()
+	taken := sets.New[string]()
 	for i := range ctr.VolumeMounts {
-		m, p := &ctr.VolumeMounts[i], at.Child("volumeMounts").Index(i)
-		errs = append(errs, c.volumeName(m.Name, p.Child("name"))...)
-		if m.MountPath == "" {
-			errs = append(errs, field.Required(p.Child("mountPath"), ""))
+		m, at := &ctr.VolumeMounts[i], list.Index(i)
+		errs = append(errs, required1(m.Name, at.Child("name"))...)
+		if _, ok := c.volumes[m.Name]; !ok {
+			errs = append(errs, field.NotFound(at.Child("name"), m.Name))
 		}
-		if mountPaths.Has(m.MountPath) {
-			errs = append(errs, field.Invalid(p.Child("mountPath"), m.MountPath, "must be unique"))
+		errs = append(errs, required1(m.MountPath, at.Child("mountPath"))...)
+		if taken.Has(m.MountPath) {
+			errs = append(errs, field.Invalid(at.Child("mountPath"), m.MountPath, "must be unique"))
 		}
-		mountPaths.Insert(m.MountPath)
-		mountNames.Insert(m.Name)
+		taken.Insert(m.MountPath)
 		if deviceNames.Has(m.Name) {
-			errs = append(errs, field.Invalid(p.Child("name"), m.Name, "must not already exist in volumeDevices"))
+			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "must not already exist in volumeDevices"))
 		}
 		if devicePaths.Has(m.MountPath) {
-			errs = append(errs, field.Invalid(p.Child("mountPath"), m.MountPath, "must not already exist as a path in volumeDevices"))
+			errs = append(errs, field.Invalid(at.Child("mountPath"), m.MountPath, "must not already exist as a path in volumeDevices"))
 		}
-		errs = append(errs, validateMount(m, ctr, p)...)
-	}
-	return append(errs, c.validateDevices(ctr, at.Child("volumeDevices"), mountNames, mountPaths)...)
-}
-
-func (c *containerContext) volumeName(name string, at *field.Path) field.ErrorList {
-	if name == "" {
-		return field.ErrorList{field.Required(at, "")}
-	}
-	if _, ok := c.volumes[name]; !ok {
-		return field.ErrorList{field.NotFound(at, name)}
-	}
-	return nil
-}
-
-func validateMount(m *corev1.VolumeMount, ctr *corev1.Container, p *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if m.SubPath != "" {
-		errs = append(errs, descending(m.SubPath, p.Child("subPath"))...)
-	}
-	if m.SubPathExpr != "" {
-		if m.SubPath != "" {
-			errs = append(errs, field.Invalid(p.Child("subPathExpr"), m.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
-		}
-		errs = append(errs, descending(m.SubPathExpr, p.Child("subPathExpr"))...)
-	}
-	if mode := m.MountPropagation; mode != nil {
-		known := sets.New(corev1.MountPropagationBidirectional, corev1.MountPropagationHostToContainer, corev1.MountPropagationNone)
-		if !known.Has(*mode) {
-			errs = append(errs, field.NotSupported(p.Child("mountPropagation"), *mode, sets.List(known)))
-		}
-		privileged := ctr.SecurityContext != nil && ctr.SecurityContext.Privileged != nil && *ctr.SecurityContext.Privileged
-		if *mode == corev1.MountPropagationBidirectional && !privileged {
-			errs = append(errs, field.Forbidden(p.Child("mountPropagation"), "Bidirectional mount propagation is available only to privileged containers"))
-		}
-	}
-	if r := m.RecursiveReadOnly; r != nil && *r != corev1.RecursiveReadOnlyDisabled {
-		at := p.Child("recursiveReadOnly")
-		switch *r {
-		case corev1.RecursiveReadOnlyEnabled, corev1.RecursiveReadOnlyIfPossible:
-			if !m.ReadOnly {
-				errs = append(errs, field.Forbidden(at, "may only be specified when readOnly is true"))
-			}
-			if m.MountPropagation != nil && *m.MountPropagation != corev1.MountPropagationNone {
-				errs = append(errs, field.Forbidden(at, "may only be specified when mountPropagation is None or not specified"))
-			}
-		default:
-			errs = append(errs, field.NotSupported(at, *r, []corev1.RecursiveReadOnlyMode{
-				corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyEnabled, corev1.RecursiveReadOnlyIfPossible}))
-		}
+		errs = append(errs, validateMount(m, ctr, list, at)...)
 	}
 	return errs
 }
 
-func (c *containerContext) validateDevices(ctr *corev1.Container, path *field.Path, mountNames, mountPaths sets.Set[string]) field.ErrorList {
+// validateMount checks what a mount says for itself. Upstream names the list, and not the item, in most of these errors.
+func validateMount(m *corev1.VolumeMount, ctr *corev1.Container, list, item *field.Path) field.ErrorList {
 	var errs field.ErrorList
+	if m.SubPath != "" {
+		errs = append(errs, descending(m.SubPath, list.Child("subPath"))...)
+	}
+	if m.SubPathExpr != "" {
+		if m.SubPath != "" {
+			errs = append(errs, field.Invalid(item.Child("subPathExpr"), m.SubPathExpr, "subPathExpr and subPath are mutually exclusive"))
+		}
+		errs = append(errs, descending(m.SubPathExpr, list.Child("subPathExpr"))...)
+	}
+	if mode := m.MountPropagation; mode != nil {
+		errs = append(errs, supported(*mode, list.Child("mountPropagation"), corev1.MountPropagationBidirectional,
+			corev1.MountPropagationHostToContainer, corev1.MountPropagationNone)...)
+		privileged := ctr.SecurityContext != nil && ctr.SecurityContext.Privileged != nil && *ctr.SecurityContext.Privileged
+		if *mode == corev1.MountPropagationBidirectional && !privileged {
+			errs = append(errs, field.Forbidden(list.Child("mountPropagation"),
+				"Bidirectional mount propagation is available only to privileged containers"))
+		}
+	}
+	return append(errs, validateRecursive(m, list.Child("recursiveReadOnly"))...)
+}
+
+func validateRecursive(m *corev1.VolumeMount, at *field.Path) field.ErrorList {
+	if m.RecursiveReadOnly == nil || *m.RecursiveReadOnly == corev1.RecursiveReadOnlyDisabled {
+		return nil
+	}
+	known := []corev1.RecursiveReadOnlyMode{corev1.RecursiveReadOnlyDisabled, corev1.RecursiveReadOnlyEnabled, corev1.RecursiveReadOnlyIfPossible}
+	if !slices.Contains(known, *m.RecursiveReadOnly) {
+		return field.ErrorList{field.NotSupported(at, *m.RecursiveReadOnly, known)}
+	}
+	var errs field.ErrorList
+	if !m.ReadOnly {
+		errs = append(errs, field.Forbidden(at, "may only be specified when readOnly is true"))
+	}
+	if m.MountPropagation != nil && *m.MountPropagation != corev1.MountPropagationNone {
+		errs = append(errs, field.Forbidden(at, "may only be specified when mountPropagation is None or not specified"))
+	}
+	return errs
+}
+
+func (c *containers) devices(ctr *corev1.Container, list *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	mountNames, mountPaths := sets.New[string](), sets.New[string]()
+	for _, m := range ctr.VolumeMounts {
+		mountNames.Insert(m.Name)
+		mountPaths.Insert(m.MountPath)
+	}
 	names, paths := sets.New[string](), sets.New[string]()
 	for i, d := range ctr.VolumeDevices {
-		p := path.Index(i)
-		if d.Name == "" {
-			errs = append(errs, field.Required(p.Child("name"), ""))
-		}
+		name, devicePath := list.Index(i).Child("name"), list.Index(i).Child("devicePath")
+		errs = append(errs, required1(d.Name, name)...)
 		if names.Has(d.Name) {
-			errs = append(errs, field.Invalid(p.Child("name"), d.Name, "must be unique"))
+			errs = append(errs, field.Invalid(name, d.Name, "must be unique"))
 		}
 		source, ok := c.volumes[d.Name]
-		if d.Name != "" && !ok {
-			errs = append(errs, field.NotFound(p.Child("name"), d.Name))
-		} else if ok && source.PersistentVolumeClaim == nil && source.Ephemeral == nil {
-			errs = append(errs, field.Invalid(p.Child("name"), d.Name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"))
+		switch {
+		case !ok:
+			errs = append(errs, field.NotFound(name, d.Name))
+		case source.PersistentVolumeClaim == nil && source.Ephemeral == nil:
+			errs = append(errs, field.Invalid(name, d.Name, "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"))
 		}
-		if d.DevicePath == "" {
-			errs = append(errs, field.Required(p.Child("devicePath"), ""))
-		}
+		errs = append(errs, required1(d.DevicePath, devicePath)...)
 		if paths.Has(d.DevicePath) {
-			errs = append(errs, field.Invalid(p.Child("devicePath"), d.DevicePath, "must be unique"))
+			errs = append(errs, field.Invalid(devicePath, d.DevicePath, "must be unique"))
 		}
-		errs = append(errs, noBackSteps(d.DevicePath, p.Child("devicePath"))...)
+		if hasBackSteps(d.DevicePath) {
+			errs = append(errs, field.Invalid(devicePath, d.DevicePath, "can not contain backsteps ('..')"))
+		} else {
+			paths.Insert(d.DevicePath)
+		}
 		if mountNames.Has(d.Name) {
-			errs = append(errs, field.Invalid(p.Child("name"), d.Name, "must not already exist in volumeMounts"))
+			errs = append(errs, field.Invalid(name, d.Name, "must not already exist in volumeMounts"))
 		}
 		if mountPaths.Has(d.DevicePath) {
-			errs = append(errs, field.Invalid(p.Child("devicePath"), d.DevicePath, "must not already exist as a path in volumeMounts"))
+			errs = append(errs, field.Invalid(devicePath, d.DevicePath, "must not already exist as a path in volumeMounts"))
 		}
-		names.Insert(d.Name)
-		paths.Insert(d.DevicePath)
+		if d.Name != "" {
+			names.Insert(d.Name)
+		}
 	}
 	return errs
 }
@@ -134,13 +135,13 @@ func descending(value string, at *field.Path) field.ErrorList {
 }
 
 func noBackSteps(value string, at *field.Path) field.ErrorList {
-	for _, step := range strings.Split(strings.ReplaceAll(value, "\\", "/"), "/") {
-		if step == ".." {
-			return field.ErrorList{field.Invalid(at, value, "must not contain '..'")}
-		}
+	if hasBackSteps(value) {
+		return field.ErrorList{field.Invalid(at, value, "must not contain '..'")}
 	}
 	return nil
 }
+
+func hasBackSteps(value string) bool { return slices.Contains(strings.Split(value, "/"), "..") }
 
 // unreserved checks a relative path whose first step must not start with "..": such names are the kubelet's.
 func unreserved(value string, at *field.Path) field.ErrorList {

@@ -1,8 +1,6 @@
 package podspec
 
 import (
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -12,24 +10,26 @@ func validateOS(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if s.OS == nil {
 		return nil
 	}
-	if errs := oneOf(s.OS.Name, path.Child("os", "name"), corev1.Linux, corev1.Windows); len(errs) > 0 {
-		return errs
-	}
-	if s.OS.Name == corev1.Linux {
+	switch s.OS.Name {
+	case corev1.Linux:
 		return noWindows(s, path)
+	case corev1.Windows:
+		return noLinux(s, path)
+	case "":
+		return field.ErrorList{field.Required(path.Child("os", "name"), "")}
 	}
-	return noLinux(s, path)
+	return field.ErrorList{field.NotSupported(path.Child("os"), s.OS.Name, []corev1.OSName{corev1.Linux, corev1.Windows})}
 }
 
 func noWindows(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	const msg = "windows options cannot be set for a linux pod"
 	var errs field.ErrorList
-	if s.SecurityContext != nil && s.SecurityContext.WindowsOptions != nil {
-		errs = append(errs, field.Forbidden(path.Child("securityContext", "windowsOptions"), msg))
+	if s.SecurityContext != nil {
+		errs = append(errs, forbidden(path.Child("securityContext"), msg, []setField{{"windowsOptions", s.SecurityContext.WindowsOptions != nil}})...)
 	}
 	eachSecurity(s, path, func(sc *corev1.SecurityContext, at *field.Path) {
-		if sc.WindowsOptions != nil {
-			errs = append(errs, field.Forbidden(at.Child("windowsOptions"), msg))
+		if sc != nil {
+			errs = append(errs, forbidden(at, msg, []setField{{"windowsOptions", sc.WindowsOptions != nil}})...)
 		}
 	})
 	return errs
@@ -38,80 +38,52 @@ func noWindows(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 func noLinux(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	const msg = "cannot be set for a windows pod"
 	var errs field.ErrorList
-	forbid := func(at *field.Path, set map[string]bool) {
-		for name, is := range set {
-			if is {
-				errs = append(errs, field.Forbidden(at.Child(name), msg))
-			}
-		}
+	at, sc := path.Child("securityContext"), s.SecurityContext
+	if sc == nil {
+		sc = &corev1.PodSecurityContext{}
 	}
-	forbid(path, map[string]bool{"hostPID": s.HostPID, "hostIPC": s.HostIPC,
-		"shareProcessNamespace": s.ShareProcessNamespace != nil, "hostUsers": s.HostUsers != nil})
-	if sc := s.SecurityContext; sc != nil {
-		forbid(path.Child("securityContext"), map[string]bool{
-			"appArmorProfile": sc.AppArmorProfile != nil, "seLinuxOptions": sc.SELinuxOptions != nil,
-			"seccompProfile": sc.SeccompProfile != nil, "fsGroup": sc.FSGroup != nil,
-			"fsGroupChangePolicy": sc.FSGroupChangePolicy != nil, "sysctls": len(sc.Sysctls) > 0,
-			"runAsUser": sc.RunAsUser != nil, "runAsGroup": sc.RunAsGroup != nil,
-			"supplementalGroups": sc.SupplementalGroups != nil, "supplementalGroupsPolicy": sc.SupplementalGroupsPolicy != nil,
-		})
+	for _, part := range []struct {
+		at     *field.Path
+		fields []setField
+	}{
+		{at, []setField{{"appArmorProfile", sc.AppArmorProfile != nil}, {"seLinuxOptions", sc.SELinuxOptions != nil}}},
+		{path, []setField{{"hostUsers", s.HostUsers != nil}, {"hostPID", s.HostPID}, {"hostIPC", s.HostIPC}}},
+		{at, []setField{{"seccompProfile", sc.SeccompProfile != nil}, {"fsGroup", sc.FSGroup != nil},
+			{"fsGroupChangePolicy", sc.FSGroupChangePolicy != nil}, {"sysctls", len(sc.Sysctls) > 0}}},
+		{path, []setField{{"shareProcessNamespace", s.ShareProcessNamespace != nil}}},
+		{at, []setField{{"runAsUser", sc.RunAsUser != nil}, {"runAsGroup", sc.RunAsGroup != nil},
+			{"supplementalGroups", sc.SupplementalGroups != nil}, {"supplementalGroupsPolicy", sc.SupplementalGroupsPolicy != nil},
+			{"seLinuxChangePolicy", sc.SELinuxChangePolicy != nil}}},
+	} {
+		errs = append(errs, forbidden(part.at, msg, part.fields)...)
 	}
 	eachSecurity(s, path, func(sc *corev1.SecurityContext, at *field.Path) {
-		forbid(at, map[string]bool{
-			"appArmorProfile": sc.AppArmorProfile != nil, "seLinuxOptions": sc.SELinuxOptions != nil,
-			"seccompProfile": sc.SeccompProfile != nil, "capabilities": sc.Capabilities != nil,
-			"readOnlyRootFilesystem": sc.ReadOnlyRootFilesystem != nil, "privileged": sc.Privileged != nil,
-			"allowPrivilegeEscalation": sc.AllowPrivilegeEscalation != nil, "procMount": sc.ProcMount != nil,
-			"runAsUser": sc.RunAsUser != nil, "runAsGroup": sc.RunAsGroup != nil,
-		})
+		if sc == nil {
+			return
+		}
+		errs = append(errs, forbidden(at, msg, []setField{
+			{"appArmorProfile", sc.AppArmorProfile != nil}, {"seLinuxOptions", sc.SELinuxOptions != nil},
+			{"seccompProfile", sc.SeccompProfile != nil}, {"capabilities", sc.Capabilities != nil},
+			{"readOnlyRootFilesystem", sc.ReadOnlyRootFilesystem != nil}, {"privileged", sc.Privileged != nil},
+			{"allowPrivilegeEscalation", sc.AllowPrivilegeEscalation != nil}, {"procMount", sc.ProcMount != nil},
+			{"runAsUser", sc.RunAsUser != nil}, {"runAsGroup", sc.RunAsGroup != nil},
+		})...)
 	})
 	return errs
 }
 
-func eachSecurity(s *corev1.PodSpec, path *field.Path, f func(*corev1.SecurityContext, *field.Path)) {
-	for name, cs := range map[string][]corev1.Container{"containers": s.Containers, "initContainers": s.InitContainers} {
-		for i := range cs {
-			if cs[i].SecurityContext != nil {
-				f(cs[i].SecurityContext, path.Child(name).Index(i).Child("securityContext"))
-			}
-		}
+// eachSecurity calls f for the security context of each container, also if it has none.
+func eachSecurity(s *corev1.PodSpec, path *field.Path, f func(sc *corev1.SecurityContext, at *field.Path)) {
+	visit := func(sc *corev1.SecurityContext, list string, i int) {
+		f(sc, path.Child(list).Index(i).Child("securityContext"))
 	}
-}
-
-// validateAnnotations checks the annotations of a pod that have a meaning.
-func validateAnnotations(annotations map[string]string, s *corev1.PodSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if mirror, ok := annotations[corev1.MirrorPodAnnotationKey]; ok && s.NodeName == "" {
-		errs = append(errs, field.Invalid(path.Key(corev1.MirrorPodAnnotationKey), mirror,
-			"must set spec.nodeName if mirror pod annotation is set"))
+	for i := range s.InitContainers {
+		visit(s.InitContainers[i].SecurityContext, "initContainers", i)
 	}
-	for key, value := range annotations {
-		name, ok := strings.CutPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix)
-		if !ok {
-			continue
-		}
-		if !hasContainer(s, name) {
-			errs = append(errs, field.Invalid(path.Key(key), name, "container not found"))
-		}
-		if value != "" && appArmorProfile(value) == nil {
-			errs = append(errs, field.Invalid(path.Key(key), value, "invalid AppArmor profile name: \""+value+"\""))
-		}
-	}
-	return errs
-}
-
-func hasContainer(s *corev1.PodSpec, name string) bool {
-	for _, cs := range [][]corev1.Container{s.Containers, s.InitContainers} {
-		for i := range cs {
-			if cs[i].Name == name {
-				return true
-			}
-		}
+	for i := range s.Containers {
+		visit(s.Containers[i].SecurityContext, "containers", i)
 	}
 	for i := range s.EphemeralContainers {
-		if s.EphemeralContainers[i].Name == name {
-			return true
-		}
+		visit(s.EphemeralContainers[i].SecurityContext, "ephemeralContainers", i)
 	}
-	return false
 }

@@ -2,7 +2,6 @@ package podspec
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -52,14 +51,14 @@ func validateLifecycle(l *corev1.Lifecycle, s *corev1.PodSpec, at *field.Path) f
 		return nil
 	}
 	var errs field.ErrorList
-	for name, h := range map[string]*corev1.LifecycleHandler{"postStart": l.PostStart, "preStop": l.PreStop} {
-		if h != nil {
+	for _, hook := range []struct {
+		name string
+		does *corev1.LifecycleHandler
+	}{{"postStart", l.PostStart}, {"preStop", l.PreStop}} {
+		if h := hook.does; h != nil {
 			errs = append(errs, validateHandler(handler{h.Exec, h.HTTPGet, h.TCPSocket, nil, h.Sleep},
-				s.TerminationGracePeriodSeconds, at.Child(name))...)
+				s.TerminationGracePeriodSeconds, at.Child(hook.name))...)
 		}
-	}
-	if l.StopSignal != nil && s.OS == nil {
-		errs = append(errs, field.Forbidden(at.Child("stopSignal"), "may not be set for containers with empty `spec.os.name`"))
 	}
 	return errs
 }
@@ -86,10 +85,7 @@ func validateHandler(h handler, grace *int64, at *field.Path) field.ErrorList {
 	}
 	if h.exec != nil {
 		add("exec", func(p *field.Path) field.ErrorList {
-			if len(h.exec.Command) == 0 {
-				return field.ErrorList{field.Required(p.Child("command"), "")}
-			}
-			return nil
+			return requiredList(h.exec.Command, p.Child("command"))
 		})
 	}
 	if h.http != nil {
@@ -117,29 +113,11 @@ func validateHandler(h handler, grace *int64, at *field.Path) field.ErrorList {
 }
 
 func validateHTTPGet(a *corev1.HTTPGetAction, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if a.Path == "" {
-		errs = append(errs, field.Required(at.Child("path"), ""))
-	}
+	errs := required1(a.Path, at.Child("path"))
 	errs = append(errs, portNumberOrName(a.Port, at.Child("port"))...)
-	if a.Scheme != corev1.URISchemeHTTP && a.Scheme != corev1.URISchemeHTTPS {
-		errs = append(errs, field.NotSupported(at.Child("scheme"), a.Scheme, []corev1.URIScheme{corev1.URISchemeHTTP, corev1.URISchemeHTTPS}))
-	}
+	errs = append(errs, supported(a.Scheme, at.Child("scheme"), corev1.URISchemeHTTP, corev1.URISchemeHTTPS)...)
 	for _, h := range a.HTTPHeaders {
-		for _, msg := range utilvalidation.IsHTTPHeaderName(h.Name) {
-			errs = append(errs, field.Invalid(at.Child("httpHeaders"), h.Name, msg))
-		}
-	}
-	return errs
-}
-
-func portNumberOrName(port intstr.IntOrString, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if port.Type == intstr.Int {
-		return portNumber(port.IntVal, at)
-	}
-	for _, msg := range utilvalidation.IsValidPortName(port.StrVal) {
-		errs = append(errs, field.Invalid(at, port.StrVal, msg))
+		errs = append(errs, problems(h.Name, at.Child("httpHeaders"), utilvalidation.IsHTTPHeaderName)...)
 	}
 	return errs
 }

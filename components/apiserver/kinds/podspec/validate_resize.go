@@ -20,7 +20,7 @@ func ValidateResize(new, old *corev1.Pod) field.ErrorList {
 	if Terminal(old) || old.DeletionTimestamp != nil {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "terminated pods cannot be resized")}
 	}
-	errs := validatePod(new)
+	errs := validatePod(new, old)
 	if qos.ComputePodQOS(new) != qos.ComputePodQOS(old) {
 		errs = append(errs, field.Invalid(path, new.Status.QOSClass, "Pod QOS Class may not change as a result of resizing"))
 	}
@@ -32,7 +32,7 @@ func ValidateResize(new, old *corev1.Pod) field.ErrorList {
 		munged.Resources = old.Spec.Resources
 	}
 	if !apiequality.Semantic.DeepEqual(*munged, old.Spec) {
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("only cpu and memory resources are mutable\n%v", diff.Diff(old.Spec, *munged))))
+		errs = append(errs, field.Forbidden(path, fmt.Sprintf("only cpu and memory resources are mutable\n%v", diff.Diff(UnversionedSpec(&old.Spec), UnversionedSpec(munged)))))
 	}
 	return errs
 }

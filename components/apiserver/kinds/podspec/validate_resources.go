@@ -2,6 +2,8 @@ package podspec
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +32,8 @@ func validateResources(r *corev1.ResourceRequirements, claims sets.Set[string], 
 		compute = compute || n == corev1.ResourceCPU || n == corev1.ResourceMemory
 		huge = huge || hugePages(n)
 	}
-	for n, q := range r.Limits {
+	for _, n := range sortedNames(r.Limits) {
+		q := r.Limits[n]
 		p := limits.Key(string(n))
 		errs = append(errs, name(n, p)...)
 		errs = append(errs, Quantity(n, q, p)...)
@@ -39,7 +42,8 @@ func validateResources(r *corev1.ResourceRequirements, claims sets.Set[string], 
 		}
 		note(n)
 	}
-	for n, q := range r.Requests {
+	for _, n := range sortedNames(r.Requests) {
+		q := r.Requests[n]
 		p := requests.Key(string(n))
 		errs = append(errs, name(n, p)...)
 		errs = append(errs, Quantity(n, q, p)...)
@@ -63,58 +67,54 @@ func validateResources(r *corev1.ResourceRequirements, claims sets.Set[string], 
 	return append(errs, validateClaimRefs(r.Claims, claims, at.Child("claims"))...)
 }
 
-func validateClaimRefs(list []corev1.ResourceClaim, known sets.Set[string], path *field.Path) field.ErrorList {
+// validatePodResources checks the resources of the pod as a whole (KEP-2837).
+func validatePodResources(s *corev1.PodSpec, claims sets.Set[string], at *field.Path) field.ErrorList {
+	r := s.Resources
+	if r == nil {
+		return nil
+	}
+	if s.OS != nil && s.OS.Name == corev1.Windows {
+		return field.ErrorList{field.Forbidden(at, "may not be set for a windows pod")}
+	}
 	var errs field.ErrorList
-	seen := sets.New[string]()
-	for i, c := range list {
-		at := path.Index(i)
-		if c.Name == "" {
-			errs = append(errs, field.Required(at.Child("name"), ""))
-			continue
-		}
-		key := c.Name
-		if c.Request != "" {
-			key += "/" + c.Request
-		}
-		if seen.Has(c.Name) || seen.Has(key) {
-			errs = append(errs, field.Duplicate(at, key))
-		} else {
-			seen.Insert(key)
-		}
-		if !known.Has(c.Name) {
-			errs = append(errs, field.NotFound(at.Child("name"), c.Name))
+	if r.Claims != nil {
+		errs = append(errs, field.Forbidden(at.Child("claims"), "claims may not be set for Resources at pod-level"))
+	}
+	errs = append(errs, validateResources(r, claims, at, podResource)...)
+	pod := &corev1.Pod{Spec: *s}
+	requests := resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})
+	errs = append(errs, coverage(r.Requests, requests, "requests", func(corev1.ResourceName) bool { return true }, at)...)
+	limits := resourcehelper.AggregateContainerLimits(pod, resourcehelper.PodResourcesOptions{})
+	errs = append(errs, coverage(r.Limits, limits, "limits", hugePages, at)...)
+	for i := range s.Containers {
+		own := s.Containers[i].Resources.Limits
+		for _, n := range sortedNames(own) {
+			limit := own[n]
+			if q, ok := r.Limits[n]; ok && limit.Cmp(q) > 0 {
+				errs = append(errs, field.Invalid(at.Child("containers").Index(i).Key(string(n)).Child("limits"), limit.String(),
+					"must be less than or equal to pod limits of "+q.String()))
+			}
 		}
 	}
 	return errs
 }
 
-// validatePodResources checks the resources of the pod as a whole (KEP-2837).
-func validatePodResources(s *corev1.PodSpec, at *field.Path) field.ErrorList {
-	if s.Resources == nil {
-		return nil
-	}
-	errs := validateResources(s.Resources, nil, at, podResource)
-	if len(s.Resources.Claims) > 0 {
-		errs = append(errs, field.Forbidden(at.Child("claims"), "claims cannot be set for Resources at pod-level"))
-	}
-	pod := &corev1.Pod{Spec: *s}
-	for n, sum := range resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{}) {
-		if q, ok := s.Resources.Requests[n]; ok && sum.Cmp(q) > 0 {
-			errs = append(errs, field.Invalid(at.Child("requests").Key(string(n)), q.String(),
-				fmt.Sprintf("must be greater than or equal to aggregate container requests of %s", sum.String())))
-		}
-	}
-	for _, cs := range [][]corev1.Container{s.InitContainers, s.Containers} {
-		for i := range cs {
-			for n, limit := range cs[i].Resources.Limits {
-				if q, ok := s.Resources.Limits[n]; ok && limit.Cmp(q) > 0 {
-					errs = append(errs, field.Invalid(at.Child("limits").Key(string(n)), q.String(),
-						fmt.Sprintf("must be greater than or equal to limit of container %q of %s", cs[i].Name, limit.String())))
-				}
-			}
+// coverage checks that what the pod has is enough for what its containers have together, for those resources of which
+// limits can't be shared.
+func coverage(have, sum corev1.ResourceList, what string, of func(corev1.ResourceName) bool, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, n := range sortedNames(sum) {
+		q, ok := have[n]
+		if all := sum[n]; ok && of(n) && all.Cmp(q) > 0 {
+			errs = append(errs, field.Invalid(at.Child(what).Key(string(n)), q.String(),
+				fmt.Sprintf("must be greater than or equal to aggregate container %s of %s", what, all.String())))
 		}
 	}
 	return errs
+}
+
+func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
+	return slices.Sorted(maps.Keys(list))
 }
 
 // Quantity checks the amount of a resource: not negative, and whole where halves make no sense.
@@ -158,10 +158,7 @@ func overcommit(n corev1.ResourceName) bool { return native(n) && !hugePages(n) 
 
 func wholePages(n corev1.ResourceName, q resource.Quantity, at *field.Path) field.ErrorList {
 	size, err := resource.ParseQuantity(strings.TrimPrefix(string(n), corev1.ResourceHugePagesPrefix))
-	if err != nil || size.Sign() <= 0 || size.MilliValue()%1000 != 0 {
-		return field.ErrorList{field.Invalid(at, q.String(), "page size is not positive integer")}
-	}
-	if q.Value()%size.Value() != 0 {
+	if err != nil || size.Sign() <= 0 || size.MilliValue()%1000 != 0 || q.Value()%size.Value() != 0 {
 		return field.ErrorList{field.Invalid(at, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), string(n)))}
 	}
 	return nil
@@ -207,37 +204,24 @@ func containerResource(n corev1.ResourceName, at *field.Path) field.ErrorList {
 }
 
 func podResource(n corev1.ResourceName, at *field.Path) field.ErrorList {
-	if resourcehelper.IsSupportedPodLevelResource(n) {
-		return nil
+	if errs := qualified(n, at); len(errs) > 0 || resourcehelper.IsSupportedPodLevelResource(n) {
+		return errs
 	}
-	supported := sets.List(resourcehelper.SupportedPodLevelResources())
-	return field.ErrorList{field.NotSupported(at, n, supported)}
+	return field.ErrorList{field.NotSupported(at, n, sets.List(resourcehelper.SupportedPodLevelResources()))}
 }
 
 func validateResizePolicy(list []corev1.ContainerResizePolicy, pod corev1.RestartPolicy, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[corev1.ResourceName]()
-	for _, p := range list {
+	for i, p := range list {
 		if seen.Has(p.ResourceName) {
-			errs = append(errs, field.Duplicate(path, p.ResourceName))
+			errs = append(errs, field.Duplicate(path.Index(i), p.ResourceName))
 		}
 		seen.Insert(p.ResourceName)
-		switch p.ResourceName {
-		case corev1.ResourceCPU, corev1.ResourceMemory:
-		case "":
-			errs = append(errs, field.Required(path, ""))
-		default:
-			errs = append(errs, field.NotSupported(path, p.ResourceName, []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}))
-		}
-		switch p.RestartPolicy {
-		case corev1.NotRequired, corev1.RestartContainer:
-		case "":
-			errs = append(errs, field.Required(path, ""))
-		default:
-			errs = append(errs, field.NotSupported(path, p.RestartPolicy, []corev1.ResourceResizeRestartPolicy{corev1.NotRequired, corev1.RestartContainer}))
-		}
+		errs = append(errs, enum(p.ResourceName, path, corev1.ResourceCPU, corev1.ResourceMemory)...)
+		errs = append(errs, enum(p.RestartPolicy, path, corev1.NotRequired, corev1.RestartContainer)...)
 		if pod == corev1.RestartPolicyNever && p.RestartPolicy != corev1.NotRequired {
-			errs = append(errs, field.Invalid(path, p.RestartPolicy, "must be 'NotRequired' when `restartPolicy` is 'Never'"))
+			errs = append(errs, field.Invalid(path, p.RestartPolicy, "must be 'NotRequired' when pod `restartPolicy` is 'Never'"))
 		}
 	}
 	return errs

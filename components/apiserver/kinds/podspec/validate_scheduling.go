@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -32,8 +33,11 @@ func Tolerations(list []corev1.Toleration, path *field.Path) field.ErrorList {
 			}
 		case corev1.TolerationOpExists:
 			if t.Value != "" {
-				errs = append(errs, field.Invalid(at.Child("operator"), t, "value must be empty when `operator` is 'Exists'"))
+				errs = append(errs, field.Invalid(at.Child("operator"), t.Value, "value must be empty when `operator` is 'Exists'"))
 			}
+		case corev1.TolerationOpLt, corev1.TolerationOpGt: // known, but not on (KEP-5471)
+			errs = append(errs, field.NotSupported(at.Child("operator"), t.Operator, []corev1.TolerationOperator{
+				corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt}))
 		default:
 			errs = append(errs, field.NotSupported(at.Child("operator"), t.Operator,
 				[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
@@ -57,16 +61,14 @@ func TaintEffect(e corev1.TaintEffect, allowEmpty bool, at *field.Path) field.Er
 		return field.ErrorList{field.Required(at, "")}
 	}
 	return field.ErrorList{field.NotSupported(at, e, []corev1.TaintEffect{
-		corev1.TaintEffectNoExecute, corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule})}
+		corev1.TaintEffectNoSchedule, corev1.TaintEffectPreferNoSchedule, corev1.TaintEffectNoExecute})}
 }
 
 func validateGates(list []corev1.PodSchedulingGate, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, g := range list {
-		for _, msg := range utilvalidation.IsQualifiedName(g.Name) {
-			errs = append(errs, field.Invalid(path.Index(i), g.Name, msg))
-		}
+		errs = append(errs, problems(g.Name, path.Index(i), utilvalidation.IsQualifiedName)...)
 		if seen.Has(g.Name) {
 			errs = append(errs, field.Duplicate(path.Index(i), g.Name))
 		}
@@ -77,7 +79,6 @@ func validateGates(list []corev1.PodSchedulingGate, path *field.Path) field.Erro
 
 func validateSpread(list []corev1.TopologySpreadConstraint, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	seen := sets.New[string]()
 	for i := range list {
 		c, at := &list[i], path.Index(i)
 		if c.MaxSkew <= 0 {
@@ -85,52 +86,44 @@ func validateSpread(list []corev1.TopologySpreadConstraint, path *field.Path) fi
 		}
 		if c.TopologyKey == "" {
 			errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
-		} else {
-			errs = append(errs, metavalidation.ValidateLabelName(c.TopologyKey, at.Child("topologyKey"))...)
 		}
-		if c.WhenUnsatisfiable != corev1.DoNotSchedule && c.WhenUnsatisfiable != corev1.ScheduleAnyway {
-			errs = append(errs, field.NotSupported(at.Child("whenUnsatisfiable"), c.WhenUnsatisfiable,
-				[]corev1.UnsatisfiableConstraintAction{corev1.DoNotSchedule, corev1.ScheduleAnyway}))
+		errs = append(errs, supported(c.WhenUnsatisfiable, at.Child("whenUnsatisfiable"), corev1.DoNotSchedule, corev1.ScheduleAnyway)...)
+		if slices.ContainsFunc(list[i+1:], func(other corev1.TopologySpreadConstraint) bool {
+			return other.TopologyKey == c.TopologyKey && other.WhenUnsatisfiable == c.WhenUnsatisfiable
+		}) {
+			errs = append(errs, field.Duplicate(at.Child("{topologyKey, whenUnsatisfiable}"),
+				fmt.Sprintf("{%v, %v}", c.TopologyKey, c.WhenUnsatisfiable)))
 		}
-		pair := fmt.Sprintf("{%v, %v}", c.TopologyKey, c.WhenUnsatisfiable)
-		if seen.Has(pair) {
-			errs = append(errs, field.Duplicate(at.Child("{topologyKey, whenUnsatisfiable}"), pair))
-		}
-		seen.Insert(pair)
-		if m := c.MinDomains; m != nil {
-			if *m <= 0 {
-				errs = append(errs, field.Invalid(at.Child("minDomains"), m, "must be greater than zero"))
-			}
-			if c.WhenUnsatisfiable != corev1.DoNotSchedule {
-				errs = append(errs, field.Invalid(at.Child("minDomains"), m,
-					fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule, c.WhenUnsatisfiable)))
-			}
-		}
+		errs = append(errs, minDomains(c, at.Child("minDomains"))...)
 		errs = append(errs, inclusion(c.NodeAffinityPolicy, at.Child("nodeAffinityPolicy"))...)
 		errs = append(errs, inclusion(c.NodeTaintsPolicy, at.Child("nodeTaintsPolicy"))...)
-		errs = append(errs, spreadKeys(c, at.Child("matchLabelKeys"))...)
+		errs = append(errs, ownKeys(c.MatchLabelKeys, c.LabelSelector, at.Child("matchLabelKeys"))...)
+		if c.LabelSelector != nil {
+			errs = append(errs, ownTwice(c.MatchLabelKeys, c.LabelSelector, at)...)
+		}
 		errs = append(errs, selector(c.LabelSelector, at.Child("labelSelector"))...)
 	}
 	return errs
 }
 
-func inclusion(p *corev1.NodeInclusionPolicy, at *field.Path) field.ErrorList {
-	if p == nil || *p == corev1.NodeInclusionPolicyHonor || *p == corev1.NodeInclusionPolicyIgnore {
+func minDomains(c *corev1.TopologySpreadConstraint, at *field.Path) field.ErrorList {
+	if c.MinDomains == nil {
 		return nil
-	}
-	return field.ErrorList{field.NotSupported(at, p, []corev1.NodeInclusionPolicy{corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore})}
-}
-
-func spreadKeys(c *corev1.TopologySpreadConstraint, path *field.Path) field.ErrorList {
-	if len(c.MatchLabelKeys) == 0 {
-		return nil
-	}
-	if c.LabelSelector == nil {
-		return field.ErrorList{field.Forbidden(path, "must not be specified when labelSelector is not set")}
 	}
 	var errs field.ErrorList
-	for i, key := range c.MatchLabelKeys {
-		errs = append(errs, metavalidation.ValidateLabelName(key, path.Index(i))...)
+	if *c.MinDomains <= 0 {
+		errs = append(errs, field.Invalid(at, *c.MinDomains, "must be greater than zero"))
+	}
+	if c.WhenUnsatisfiable != corev1.DoNotSchedule {
+		errs = append(errs, field.Invalid(at, *c.MinDomains,
+			fmt.Sprintf("can only use minDomains if whenUnsatisfiable=%s, not %s", corev1.DoNotSchedule, c.WhenUnsatisfiable)))
 	}
 	return errs
+}
+
+func inclusion(p *corev1.NodeInclusionPolicy, at *field.Path) field.ErrorList {
+	if p == nil {
+		return nil
+	}
+	return supported(*p, at, corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore)
 }

@@ -9,24 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
-func validatePodSecurity(s *corev1.PodSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	at := path.Child("securityContext")
-	hostUsers := s.HostUsers == nil || *s.HostUsers
-	if !hostUsers {
-		for name, set := range map[string]bool{"hostNetwork": s.HostNetwork, "hostPID": s.HostPID, "hostIPC": s.HostIPC} {
-			if set {
-				errs = append(errs, field.Forbidden(path.Child(name), "when `hostUsers` is false"))
-			}
-		}
-	}
-	if s.HostPID && s.ShareProcessNamespace != nil && *s.ShareProcessNamespace {
-		errs = append(errs, field.Invalid(path.Child("shareProcessNamespace"), *s.ShareProcessNamespace,
-			"ShareProcessNamespace and HostPID cannot both be enabled"))
-	}
-	sc := s.SecurityContext
+func validatePodSecurity(s, old *corev1.PodSpec, path *field.Path) field.ErrorList {
+	sc, at := s.SecurityContext, path.Child("securityContext")
+	errs := hostNetworkPorts(s, path.Child("containers"))
 	if sc == nil {
 		return errs
 	}
@@ -36,19 +25,55 @@ func validatePodSecurity(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	for i := range sc.SupplementalGroups {
 		errs = append(errs, groupID(&sc.SupplementalGroups[i], at.Child("supplementalGroups").Index(i))...)
 	}
+	if s.HostPID && s.ShareProcessNamespace != nil && *s.ShareProcessNamespace {
+		errs = append(errs, field.Invalid(at.Child("shareProcessNamespace"), *s.ShareProcessNamespace,
+			"ShareProcessNamespace and HostPID cannot both be enabled"))
+	}
 	errs = append(errs, validateSysctls(sc.Sysctls, s, at.Child("sysctls"))...)
 	if p := sc.FSGroupChangePolicy; p != nil {
-		errs = append(errs, oneOf(*p, at.Child("fsGroupChangePolicy"), corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch)...)
-	}
-	if p := sc.SupplementalGroupsPolicy; p != nil {
-		errs = append(errs, oneOf(*p, at.Child("supplementalGroupsPolicy"), corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)...)
-	}
-	if p := sc.SELinuxChangePolicy; p != nil {
-		errs = append(errs, oneOf(*p, at.Child("seLinuxChangePolicy"), corev1.SELinuxChangePolicyMountOption, corev1.SELinuxChangePolicyRecursive)...)
+		errs = append(errs, supported(*p, at.Child("fsGroupChangePolicy"), corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch)...)
 	}
 	errs = append(errs, validateSeccomp(sc.SeccompProfile, at.Child("seccompProfile"))...)
+	errs = append(errs, validateWindows(sc.WindowsOptions, at.Child("windowsOptions"))...)
 	errs = append(errs, validateAppArmor(sc.AppArmorProfile, at.Child("appArmorProfile"))...)
-	return append(errs, validateWindows(sc.WindowsOptions, at.Child("windowsOptions"))...)
+	if p := sc.SupplementalGroupsPolicy; p != nil {
+		errs = append(errs, supported(*p, at.Child("supplementalGroupsPolicy"), corev1.SupplementalGroupsPolicyMerge, corev1.SupplementalGroupsPolicyStrict)...)
+	}
+	if p := sc.SELinuxChangePolicy; p != nil {
+		errs = append(errs, supported(*p, at.Child("seLinuxChangePolicy"), labelPolicies(old)...)...)
+	}
+	return errs
+}
+
+// labelPolicies are the ways of giving volumes their SELinux labels. Mounting with a label is not on (KEP-1710), but
+// was chosen between where there is a choice already.
+func labelPolicies(old *corev1.PodSpec) []corev1.PodSELinuxChangePolicy {
+	if old != nil && old.SecurityContext != nil && old.SecurityContext.SELinuxChangePolicy != nil {
+		return []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyMountOption, corev1.SELinuxChangePolicyRecursive}
+	}
+	return []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyRecursive}
+}
+
+// validateHostUsers checks that a pod with users of its own takes nothing of the host's that they can't have.
+func validateHostUsers(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+	if s.HostUsers == nil || *s.HostUsers {
+		return nil
+	}
+	const msg = "when `hostUsers` is false"
+	errs := forbidden(path, msg, []setField{{"hostNetwork", s.HostNetwork}, {"HostPID", s.HostPID}, {"HostIPC", s.HostIPC}})
+	for _, list := range []struct {
+		name string
+		all  []corev1.Container
+	}{{"containers", s.Containers}, {"initContainers", s.InitContainers}} {
+		for i := range list.all {
+			errs = append(errs, forbidden(path.Child(list.name).Index(i), msg, []setField{{"volumeDevices", len(list.all[i].VolumeDevices) > 0}})...)
+		}
+	}
+	for i := range s.EphemeralContainers {
+		errs = append(errs, forbidden(path.Child("ephemeralContainers").Index(i), msg,
+			[]setField{{"volumeDevices", len(s.EphemeralContainers[i].VolumeDevices) > 0}})...)
+	}
+	return errs
 }
 
 func validateSecurity(sc *corev1.SecurityContext, s *corev1.PodSpec, at *field.Path) field.ErrorList {
@@ -58,22 +83,26 @@ func validateSecurity(sc *corev1.SecurityContext, s *corev1.PodSpec, at *field.P
 	errs := userID(sc.RunAsUser, at.Child("runAsUser"))
 	errs = append(errs, groupID(sc.RunAsGroup, at.Child("runAsGroup"))...)
 	if p := sc.ProcMount; p != nil {
-		errs = append(errs, oneOf(*p, at.Child("procMount"), corev1.DefaultProcMount, corev1.UnmaskedProcMount)...)
+		errs = append(errs, supported(*p, at.Child("procMount"), corev1.DefaultProcMount, corev1.UnmaskedProcMount)...)
 		if *p == corev1.UnmaskedProcMount && (s.HostUsers == nil || *s.HostUsers) {
-			errs = append(errs, field.Invalid(at.Child("procMount"), p, "`hostUsers` must be false to use `Unmasked`"))
+			errs = append(errs, field.Invalid(at.Child("procMount"), *p, "`hostUsers` must be false to use `Unmasked`"))
 		}
 	}
 	errs = append(errs, validateSeccomp(sc.SeccompProfile, at.Child("seccompProfile"))...)
-	errs = append(errs, validateAppArmor(sc.AppArmorProfile, at.Child("appArmorProfile"))...)
 	if sc.AllowPrivilegeEscalation != nil && !*sc.AllowPrivilegeEscalation {
 		if sc.Privileged != nil && *sc.Privileged {
-			errs = append(errs, field.Invalid(at, sc, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
+			errs = append(errs, field.Invalid(at, checks.Unversioned(sc), "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"))
 		}
-		if sc.Capabilities != nil && slices.ContainsFunc(sc.Capabilities.Add, func(c corev1.Capability) bool { return c == "CAP_SYS_ADMIN" }) {
-			errs = append(errs, field.Invalid(at, sc, "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"))
+		if sc.Capabilities != nil {
+			for _, c := range sc.Capabilities.Add {
+				if c == "CAP_SYS_ADMIN" {
+					errs = append(errs, field.Invalid(at, checks.Unversioned(sc), "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN"))
+				}
+			}
 		}
 	}
-	return append(errs, validateWindows(sc.WindowsOptions, at.Child("windowsOptions"))...)
+	errs = append(errs, validateWindows(sc.WindowsOptions, at.Child("windowsOptions"))...)
+	return append(errs, validateAppArmor(sc.AppArmorProfile, at.Child("appArmorProfile"))...)
 }
 
 func userID(id *int64, at *field.Path) field.ErrorList {
@@ -100,22 +129,23 @@ func validateSeccomp(p *corev1.SeccompProfile, at *field.Path) field.ErrorList {
 	if p == nil {
 		return nil
 	}
-	if p.Type == "" {
-		return field.ErrorList{field.Required(at.Child("type"), "type is required when seccompProfile is set")}
-	}
-	if p.Type == corev1.SeccompProfileTypeLocalhost {
-		if p.LocalhostProfile == nil {
-			return field.ErrorList{field.Required(at.Child("localhostProfile"), "must be set when seccomp type is Localhost")}
-		}
-		return descending(*p.LocalhostProfile, at.Child("localhostProfile"))
-	}
 	var errs field.ErrorList
-	if p.LocalhostProfile != nil {
-		errs = append(errs, field.Invalid(at.Child("localhostProfile"), p, "can only be set when seccomp type is Localhost"))
+	if p.Type == "" {
+		errs = append(errs, field.Required(at.Child("type"), "type is required when seccompProfile is set"))
+	} else {
+		errs = append(errs, supported(p.Type, at.Child("type"), corev1.SeccompProfileTypeLocalhost,
+			corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined)...)
 	}
-	if p.Type != corev1.SeccompProfileTypeRuntimeDefault && p.Type != corev1.SeccompProfileTypeUnconfined {
-		errs = append(errs, field.NotSupported(at.Child("type"), p.Type, []corev1.SeccompProfileType{
-			corev1.SeccompProfileTypeLocalhost, corev1.SeccompProfileTypeRuntimeDefault, corev1.SeccompProfileTypeUnconfined}))
+	local := at.Child("localhostProfile")
+	switch {
+	case p.Type != corev1.SeccompProfileTypeLocalhost:
+		if p.LocalhostProfile != nil {
+			errs = append(errs, field.Invalid(local, checks.Unversioned(p), "can only be set when seccomp type is Localhost"))
+		}
+	case p.LocalhostProfile == nil:
+		errs = append(errs, field.Required(local, "must be set when seccomp type is Localhost"))
+	default:
+		errs = append(errs, descending(*p.LocalhostProfile, local)...)
 	}
 	return errs
 }
@@ -156,6 +186,10 @@ func validateAppArmor(p *corev1.AppArmorProfile, at *field.Path) field.ErrorList
 // maxSysctl bounds the name of a kernel parameter.
 const maxSysctl = 253
 
+// ipcSysctls are the kernel parameters that each IPC namespace has for itself.
+var ipcSysctls = []string{"kernel.sem", "kernel.msg", "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni",
+	"kernel.shm", "kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced"}
+
 func validateSysctls(list []corev1.Sysctl, s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
@@ -168,15 +202,14 @@ func validateSysctls(list []corev1.Sysctl, s *corev1.PodSpec, path *field.Path) 
 		case !isSysctl(c.Name):
 			errs = append(errs, field.Invalid(at, c.Name, fmt.Sprintf("must have at most %d characters and match regex %s", maxSysctl,
 				`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`)))
-		case seen.Has(dotted):
+		case seen.Has(c.Name):
 			errs = append(errs, field.Duplicate(at, c.Name))
 		}
-		seen.Insert(dotted)
+		seen.Insert(c.Name)
 		if s.HostNetwork && strings.HasPrefix(dotted, "net.") {
 			errs = append(errs, field.Invalid(at, c.Name, "may not be specified when 'hostNetwork' is true"))
 		}
-		if s.HostIPC && (strings.HasPrefix(dotted, "kernel.shm") || strings.HasPrefix(dotted, "kernel.msg") ||
-			dotted == "kernel.sem" || strings.HasPrefix(dotted, "fs.mqueue.")) {
+		if s.HostIPC && (slices.Contains(ipcSysctls, dotted) || strings.HasPrefix(dotted, "fs.mqueue.")) {
 			errs = append(errs, field.Invalid(at, c.Name, "may not be specified when 'hostIPC' is true"))
 		}
 	}
@@ -196,28 +229,4 @@ func isSysctl(name string) bool {
 		}
 	}
 	return alnum(name[0]) && alnum(name[len(name)-1]) && !strings.Contains(name, "..") && !strings.Contains(name, "//")
-}
-
-func validateWindows(w *corev1.WindowsSecurityContextOptions, at *field.Path) field.ErrorList {
-	if w == nil {
-		return nil
-	}
-	var errs field.ErrorList
-	if n := w.GMSACredentialSpecName; n != nil {
-		for _, msg := range utilvalidation.IsDNS1123Subdomain(*n) {
-			errs = append(errs, field.Invalid(at.Child("gmsaCredentialSpecName"), n, msg))
-		}
-	}
-	const maxSpec = 64 * 1024
-	if c := w.GMSACredentialSpec; c != nil {
-		if len(*c) == 0 {
-			errs = append(errs, field.Invalid(at.Child("gmsaCredentialSpec"), c, "gmsaCredentialSpec cannot be an empty string"))
-		} else if len(*c) > maxSpec {
-			errs = append(errs, field.Invalid(at.Child("gmsaCredentialSpec"), c, fmt.Sprintf("gmsaCredentialSpec size must be under %d KiB", maxSpec/1024)))
-		}
-	}
-	if u := w.RunAsUserName; u != nil && *u == "" {
-		errs = append(errs, field.Invalid(at.Child("runAsUserName"), u, "runAsUserName cannot be an empty string"))
-	}
-	return errs
 }

@@ -2,88 +2,72 @@ package podspec
 
 import (
 	"math"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
-	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate checks a pod spec. isPod is false where it stands in a template, for which a little less is known.
-func Validate(s *corev1.PodSpec, path *field.Path, isPod bool) field.ErrorList {
-	volumes, errs := validateVolumes(s.Volumes, path.Child("volumes"))
-	claims, more := validateClaims(s.ResourceClaims, path.Child("resourceClaims"))
+// validateSpec checks a pod spec. old is what it was before, nil if it is new: some of what has become wrong since it came
+// may stay. meta is that of the pod, nil where the spec stands in a template. Errors come in upstream's order, which
+// clients see in the message.
+func validateSpec(s, old *corev1.PodSpec, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
+	volumes, errs := validateVolumes(s.Volumes, meta, path.Child("volumes"))
+	claims, more := validateClaims(s.ResourceClaims, meta, path.Child("resourceClaims"))
 	errs = append(errs, more...)
-	c := containerContext{spec: s, volumes: volumes, claims: claims, isPod: isPod}
-	errs = append(errs, c.validateContainers(path.Child("containers"))...)
-	errs = append(errs, c.validateInit(path.Child("initContainers"))...)
-	errs = append(errs, c.validateEphemeral(path.Child("ephemeralContainers"))...)
-	errs = append(errs, validatePodResources(s, path.Child("resources"))...)
-
-	errs = append(errs, oneOf(s.RestartPolicy, path.Child("restartPolicy"),
-		corev1.RestartPolicyAlways, corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure)...)
-	errs = append(errs, oneOf(s.DNSPolicy, path.Child("dnsPolicy"), corev1.DNSClusterFirst,
-		corev1.DNSClusterFirstWithHostNet, corev1.DNSDefault, corev1.DNSNone)...)
+	c := containers{spec: s, volumes: volumes, claims: claims, isPod: meta != nil}
+	errs = append(errs, c.regular(path.Child("containers"))...)
+	errs = append(errs, c.init(path.Child("initContainers"))...)
+	errs = append(errs, c.ephemeral(path.Child("ephemeralContainers"))...)
+	errs = append(errs, validatePodResources(s, claims, path.Child("resources"))...)
+	errs = append(errs, enum(s.RestartPolicy, path.Child("restartPolicy"),
+		corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)...)
+	errs = append(errs, enum(s.DNSPolicy, path.Child("dnsPolicy"), corev1.DNSClusterFirstWithHostNet,
+		corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
 	errs = append(errs, metavalidation.ValidateLabels(s.NodeSelector, path.Child("nodeSelector"))...)
-	errs = append(errs, validatePodSecurity(s, path)...)
+	errs = append(errs, validatePodSecurity(s, old, path)...)
 	errs = append(errs, validateAffinity(s.Affinity, path.Child("affinity"))...)
-	errs = append(errs, validateDNS(s.DNSConfig, s.DNSPolicy, path.Child("dnsConfig"))...)
+	errs = append(errs, validateDNS(s.DNSConfig, s.DNSPolicy, addresses(old), path.Child("dnsConfig"))...)
 	errs = append(errs, validateReadinessGates(s.ReadinessGates, path.Child("readinessGates"))...)
 	errs = append(errs, validateGates(s.SchedulingGates, path.Child("schedulingGates"))...)
 	errs = append(errs, validateSpread(s.TopologySpreadConstraints, path.Child("topologySpreadConstraints"))...)
-	errs = append(errs, validateNames(s, path)...)
-	errs = append(errs, Tolerations(s.Tolerations, path.Child("tolerations"))...)
-	errs = append(errs, validateHostAliases(s.HostAliases, path.Child("hostAliases"))...)
+	errs = append(errs, validateHostProcess(s, path)...)
+	errs = append(errs, validateHostUsers(s, path)...)
+	errs = append(errs, validateNames(s, old, path)...)
+	errs = append(errs, validateOS(s, path)...)
+	return append(errs, validateFileVolumes(s, path)...)
+}
+
+// validateNames checks the fields that name other objects or the pod's host, and what stands among them.
+func validateNames(s, old *corev1.PodSpec, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	named := func(name, value string, check func(string) []string) {
+		if value != "" {
+			errs = append(errs, problems(value, path.Child(name), check)...)
+		}
+	}
+	errs = append(errs, validateHostnameOverride(s, path.Child("hostnameOverride"))...)
+	named("serviceAccountName", s.ServiceAccountName, subdomain)
+	named("nodeName", s.NodeName, subdomain)
 	if d := s.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
 		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, utilvalidation.InclusiveRangeError(1, math.MaxInt32)))
 	}
+	named("hostname", s.Hostname, utilvalidation.IsDNS1123Label)
+	named("subdomain", s.Subdomain, utilvalidation.IsDNS1123Label)
+	errs = append(errs, Tolerations(s.Tolerations, path.Child("tolerations"))...)
+	errs = append(errs, validateHostAliases(s.HostAliases, addresses(old), path.Child("hostAliases"))...)
+	named("priorityClassName", s.PriorityClassName, subdomain)
+	if s.RuntimeClassName != nil {
+		errs = append(errs, problems(*s.RuntimeClassName, path.Child("runtimeClassName"), subdomain)...)
+	}
 	if p := s.PreemptionPolicy; p != nil {
-		errs = append(errs, oneOf(*p, path.Child("preemptionPolicy"), corev1.PreemptLowerPriority, corev1.PreemptNever)...)
+		errs = append(errs, enum(*p, path.Child("preemptionPolicy"), corev1.PreemptLowerPriority, corev1.PreemptNever)...)
 	}
 	if s.Overhead != nil {
 		errs = append(errs, validateResources(&corev1.ResourceRequirements{Limits: s.Overhead}, nil, path.Child("overhead"), containerResource)...)
-	}
-	return append(errs, validateOS(s, path)...)
-}
-
-// validateNames checks the fields that name other objects or the pod's host.
-func validateNames(s *corev1.PodSpec, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	check := func(name, value string, problems func(string) []string) {
-		if value == "" {
-			return
-		}
-		for _, msg := range problems(value) {
-			errs = append(errs, field.Invalid(path.Child(name), value, msg))
-		}
-	}
-	subdomain := func(v string) []string { return validation.NameIsDNSSubdomain(v, false) }
-	check("serviceAccountName", s.ServiceAccountName, subdomain)
-	check("nodeName", s.NodeName, nodeNameProblems)
-	check("hostname", s.Hostname, utilvalidation.IsDNS1123Label)
-	check("subdomain", s.Subdomain, utilvalidation.IsDNS1123Label)
-	check("priorityClassName", s.PriorityClassName, subdomain)
-	if s.RuntimeClassName != nil {
-		for _, msg := range subdomain(*s.RuntimeClassName) {
-			errs = append(errs, field.Invalid(path.Child("runtimeClassName"), *s.RuntimeClassName, msg))
-		}
-	}
-	if h := s.HostnameOverride; h != nil {
-		at := path.Child("hostnameOverride")
-		for _, msg := range utilvalidation.IsDNS1123Subdomain(*h) {
-			errs = append(errs, field.Invalid(at, *h, msg))
-		}
-		if len(*h) > maxHostname {
-			errs = append(errs, field.TooLong(at, "", maxHostname))
-		}
-		if s.SetHostnameAsFQDN != nil && *s.SetHostnameAsFQDN {
-			errs = append(errs, field.Invalid(at, *h, "may not be specified if `setHostnameAsFQDN` is true"))
-		}
-		if s.HostNetwork {
-			errs = append(errs, field.Invalid(at, *h, "may not be specified if `hostNetwork` is true"))
-		}
 	}
 	return errs
 }
@@ -91,81 +75,81 @@ func validateNames(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 // maxHostname is what Linux allows.
 const maxHostname = 64
 
-func nodeNameProblems(name string) []string {
-	if name == "" {
+func validateHostnameOverride(s *corev1.PodSpec, at *field.Path) field.ErrorList {
+	h := s.HostnameOverride
+	if h == nil {
 		return nil
 	}
-	return validation.NameIsDNSSubdomain(name, false)
+	var errs field.ErrorList
+	if s.SetHostnameAsFQDN != nil && *s.SetHostnameAsFQDN {
+		errs = append(errs, field.Forbidden(at, "may not be specified when setHostnameAsFQDN is true"))
+	}
+	if s.HostNetwork {
+		errs = append(errs, field.Forbidden(at, "may not be specified when hostNetwork is true"))
+	}
+	if len(*h) > maxHostname {
+		errs = append(errs, field.TooLong(at, "", maxHostname))
+	}
+	return append(errs, problems(*h, at, utilvalidation.IsDNS1123Subdomain)...)
 }
 
 func validateReadinessGates(list []corev1.PodReadinessGate, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, g := range list {
-		for _, msg := range utilvalidation.IsQualifiedName(string(g.ConditionType)) {
-			errs = append(errs, field.Invalid(path.Index(i).Child("conditionType"), string(g.ConditionType), msg))
-		}
+		errs = append(errs, problems(string(g.ConditionType), path.Index(i).Child("conditionType"), utilvalidation.IsQualifiedName)...)
 	}
 	return errs
 }
 
-func validateHostAliases(list []corev1.HostAlias, path *field.Path) field.ErrorList {
+func validateHostAliases(list []corev1.HostAlias, known []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, a := range list {
-		errs = append(errs, utilvalidation.IsValidIPForLegacyField(path.Index(i).Child("ip"), a.IP, false, nil)...)
+		errs = append(errs, utilvalidation.IsValidIPForLegacyField(path.Index(i).Child("ip"), a.IP, true, known)...)
 		for j, name := range a.Hostnames {
-			for _, msg := range utilvalidation.IsDNS1123Subdomain(name) {
-				errs = append(errs, field.Invalid(path.Index(i).Child("hostnames").Index(j), name, msg))
-			}
+			errs = append(errs, problems(name, path.Index(i).Child("hostnames").Index(j), utilvalidation.IsDNS1123Subdomain)...)
 		}
 	}
 	return errs
 }
 
-func validateClaims(list []corev1.PodResourceClaim, path *field.Path) (sets.Set[string], field.ErrorList) {
-	var errs field.ErrorList
-	names := sets.New[string]()
-	for i, c := range list {
-		at := path.Index(i)
-		if c.Name == "" {
-			errs = append(errs, field.Required(at.Child("name"), ""))
-		} else if names.Has(c.Name) {
-			errs = append(errs, field.Duplicate(at.Child("name"), c.Name))
-		} else {
-			for _, msg := range utilvalidation.IsDNS1123Label(c.Name) {
-				errs = append(errs, field.Invalid(at.Child("name"), c.Name, msg))
-			}
-			names.Insert(c.Name)
-		}
-		switch {
-		case c.ResourceClaimName != nil && c.ResourceClaimTemplateName != nil:
-			errs = append(errs, field.Invalid(at, c, "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"))
-		case c.ResourceClaimName == nil && c.ResourceClaimTemplateName == nil:
-			errs = append(errs, field.Invalid(at, c, "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
-		}
-		for name, value := range map[string]*string{"resourceClaimName": c.ResourceClaimName, "resourceClaimTemplateName": c.ResourceClaimTemplateName} {
-			if value == nil {
-				continue
-			}
-			for _, msg := range validation.NameIsDNSSubdomain(*value, false) {
-				errs = append(errs, field.Invalid(at.Child(name), *value, msg))
-			}
-		}
+// addresses lists the addresses of a spec: those that stay may be written in ways that new ones may not.
+func addresses(s *corev1.PodSpec) []string {
+	if s == nil {
+		return nil
 	}
-	return names, errs
+	var out []string
+	for _, a := range s.HostAliases {
+		out = append(out, a.IP)
+	}
+	if s.DNSConfig != nil {
+		out = append(out, s.DNSConfig.Nameservers...)
+	}
+	return out
 }
 
-// oneOf checks a value that must be set and one of a few.
-func oneOf[T ~string](value T, path *field.Path, known ...T) field.ErrorList {
+// enum checks a value that must be set and one of a few. known is shown in the order given.
+func enum[T ~string](value T, path *field.Path, known ...T) field.ErrorList {
 	if value == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
-	set := sets.New(known...)
-	if !set.Has(value) {
-		return field.ErrorList{field.NotSupported(path, value, sets.List(set))}
-	}
-	return nil
+	return supported(value, path, known...)
 }
 
-func nonNegative(value int64, path *field.Path) field.ErrorList {
-	return validation.ValidateNonnegativeField(value, path)
+// supported checks a value that must be one of a few, where none at all is just another wrong one.
+func supported[T ~string](value T, path *field.Path, known ...T) field.ErrorList {
+	if slices.Contains(known, value) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, known)}
+}
+
+func pullPolicies(p corev1.PullPolicy, at *field.Path) field.ErrorList {
+	return enum(p, at, corev1.PullAlways, corev1.PullIfNotPresent, corev1.PullNever)
+}
+
+func nonNegative(value int64, at *field.Path) field.ErrorList {
+	if value < 0 {
+		return field.ErrorList{field.Invalid(at, value, "must be greater than or equal to 0")}
+	}
+	return nil
 }

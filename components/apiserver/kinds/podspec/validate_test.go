@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 )
 
 func minimal() *corev1.Pod {
@@ -18,8 +19,6 @@ func minimal() *corev1.Pod {
 	DefaultPod(p)
 	return p
 }
-
-func ptr[T any](v T) *T { return &v }
 
 func TestValidateCreate(t *testing.T) {
 	for _, tc := range []struct {
@@ -52,7 +51,7 @@ func TestValidateCreate(t *testing.T) {
 			}}}
 		}, []string{"spec.volumes[0].hostPath: Forbidden: may not specify more than 1 volume type"}},
 		{"bad policy", func(p *corev1.Pod) { p.Spec.RestartPolicy = "Sometimes" },
-			[]string{`spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", "OnFailure"`}},
+			[]string{`spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "OnFailure", "Never"`}},
 		{"port range", func(p *corev1.Pod) {
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 70000, Protocol: "TCP"}}
 		}, []string{"spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and 65535, inclusive"}},
@@ -63,7 +62,7 @@ func TestValidateCreate(t *testing.T) {
 		{"host network", func(p *corev1.Pod) {
 			p.Spec.HostNetwork = true
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 81, Protocol: "TCP"}}
-		}, []string{"spec.containers[0].ports[0].containerPort: Invalid value: 80: must match `hostPort` when `hostNetwork` is true"}},
+		}, []string{"spec.containers[0].ports[0].hostPort: Invalid value: 81: must match `containerPort` when `hostNetwork` is true"}},
 		{"liveness threshold", func(p *corev1.Pod) {
 			p.Spec.Containers[0].LivenessProbe = &corev1.Probe{SuccessThreshold: 2,
 				ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(1)}}}
@@ -90,7 +89,7 @@ func TestValidateCreate(t *testing.T) {
 			p.Spec.NodeName = "n"
 		}, []string{"spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared"}},
 		{"privileged without escalation", func(p *corev1.Pod) {
-			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr(true), AllowPrivilegeEscalation: ptr(false)}
+			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true), AllowPrivilegeEscalation: ptr.To(false)}
 		}, []string{"spec.containers[0].securityContext: Invalid value: "}},
 		{"spread", func(p *corev1.Pod) {
 			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{WhenUnsatisfiable: corev1.DoNotSchedule}}
@@ -162,8 +161,8 @@ func TestValidateUpdate(t *testing.T) {
 					RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
 						MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "a", Operator: "Exists"}}}}}}}
 			}, nil},
-		{"longer deadline", func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr(int64(5)) },
-			func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr(int64(6)) },
+		{"longer deadline", func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To(int64(5)) },
+			func(p *corev1.Pod) { p.Spec.ActiveDeadlineSeconds = ptr.To(int64(6)) },
 			[]string{"spec.activeDeadlineSeconds: Invalid value: 6: must be less than or equal to previous value"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -10,87 +10,285 @@ import (
 )
 
 // PodWarnings tells of what is accepted in a new pod, but hardly meant. Updates of pods are the work of programs, which
-// nobody reads warnings of.
+// nobody reads warnings of. They come in upstream's order.
 func PodWarnings(p, old *corev1.Pod) []string {
 	if old != nil {
 		return nil
 	}
 	var out []string
-	if problems := utilvalidation.IsDNS1123Label(p.Name); p.Name != "" && len(problems) > 0 {
-		out = append(out, fmt.Sprintf(
-			"metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; a DNS label is recommended: %v", problems))
+	if problems := utilvalidation.IsDNS1123Label(p.Name); len(problems) > 0 {
+		out = append(out, fmt.Sprintf("metadata.name: this is used in the Pod's hostname, "+
+			"which can result in surprising behavior; a DNS label is recommended: %v", problems))
 	}
-	return append(out, specWarnings(&p.Spec, field.NewPath("spec"))...)
+	w := warner{spec: &p.Spec, path: field.NewPath("spec"), annotations: p.Annotations, meta: field.NewPath("metadata")}
+	return append(out, w.all()...)
 }
 
 // TemplateWarnings does the same for the template of a workload.
 func TemplateWarnings(t *corev1.PodTemplateSpec, path *field.Path) []string {
-	return specWarnings(&t.Spec, path.Child("spec"))
+	meta := path.Child("metadata")
+	w := warner{spec: &t.Spec, path: path.Child("spec"), annotations: t.Annotations, meta: meta}
+	w.perContainer = func(c *corev1.Container) []string {
+		_, ok := t.Annotations[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+c.Name]
+		own := c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil
+		whole := t.Spec.SecurityContext != nil && t.Spec.SecurityContext.AppArmorProfile != nil
+		if !ok || own || whole {
+			return nil
+		}
+		return []string{appArmorWarning(c.Name, meta)}
+	}
+	return w.all()
+}
+
+func appArmorWarning(container string, meta *field.Path) string {
+	return fmt.Sprintf(`%s: deprecated since v1.30; use the "appArmorProfile" field instead`,
+		meta.Child("annotations").Key(corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+container))
+}
+
+// warner collects the warnings about a spec.
+type warner struct {
+	spec        *corev1.PodSpec
+	path        *field.Path
+	annotations map[string]string
+	meta        *field.Path // of the annotations
+	// perContainer tells further warnings about a container's annotations; nil is none.
+	perContainer func(*corev1.Container) []string
+	out          []string
+}
+
+func (w *warner) add(format string, args ...any) { w.out = append(w.out, fmt.Sprintf(format, args...)) }
+
+func (w *warner) all() []string {
+	s := w.spec
+	w.labels()
+	w.annotated()
+	w.volumes()
+	w.duplicates()
+	w.bytes(s.Overhead, corev1.ResourceMemory, w.path.Child("overhead"))
+	w.bytes(s.Overhead, corev1.ResourceEphemeralStorage, w.path.Child("overhead"))
+	w.seccomp(corev1.SeccompPodAnnotationKey, s.SecurityContext != nil && s.SecurityContext.SeccompProfile != nil)
+	for i := range s.InitContainers {
+		w.container(&s.InitContainers[i], w.path.Child("initContainers").Index(i))
+	}
+	for i := range s.Containers {
+		w.container(&s.Containers[i], w.path.Child("containers").Index(i))
+	}
+	w.ports()
+	if seconds := s.TerminationGracePeriodSeconds; seconds != nil && *seconds < 0 {
+		w.add("%s: must be >= 0; negative values are invalid and will be treated as 1", w.path.Child("terminationGracePeriodSeconds"))
+	}
+	w.nullSelectors()
+	w.addresses()
+	return w.out
 }
 
 // renamedLabels are labels of nodes that have other names now.
 var renamedLabels = map[string]string{
-	corev1.LabelFailureDomainBetaZone:   `deprecated since v1.17; use "topology.kubernetes.io/zone" instead`,
-	corev1.LabelFailureDomainBetaRegion: `deprecated since v1.17; use "topology.kubernetes.io/region" instead`,
-	corev1.LabelInstanceType:            `deprecated since v1.17; use "node.kubernetes.io/instance-type" instead`,
 	"beta.kubernetes.io/arch":           `deprecated since v1.14; use "kubernetes.io/arch" instead`,
 	"beta.kubernetes.io/os":             `deprecated since v1.14; use "kubernetes.io/os" instead`,
+	corev1.LabelFailureDomainBetaRegion: `deprecated since v1.17; use "topology.kubernetes.io/region" instead`,
+	corev1.LabelFailureDomainBetaZone:   `deprecated since v1.17; use "topology.kubernetes.io/zone" instead`,
+	corev1.LabelInstanceType:            `deprecated since v1.17; use "node.kubernetes.io/instance-type" instead`,
+	"node-role.kubernetes.io/master":    `use "node-role.kubernetes.io/control-plane" instead`,
 }
 
-func specWarnings(s *corev1.PodSpec, path *field.Path) []string {
-	var out []string
-	for key := range s.NodeSelector {
+func (w *warner) labels() {
+	s := w.spec
+	for _, key := range sortedKeys(s.NodeSelector) {
 		if text := renamedLabels[key]; text != "" {
-			out = append(out, fmt.Sprintf("%s: %s", path.Child("nodeSelector").Key(key), text))
+			w.add("%s: %s", w.path.Child("nodeSelector").Key(key), text)
 		}
 	}
-	for i, secret := range s.ImagePullSecrets {
-		if secret.Name == "" {
-			out = append(out, fmt.Sprintf("%s: invalid empty name %q", path.Child("imagePullSecrets").Index(i).Child("name"), ""))
+	if s.Affinity != nil && s.Affinity.NodeAffinity != nil {
+		n, at := s.Affinity.NodeAffinity, w.path.Child("affinity", "nodeAffinity")
+		if r := n.RequiredDuringSchedulingIgnoredDuringExecution; r != nil {
+			for i := range r.NodeSelectorTerms {
+				w.term(&r.NodeSelectorTerms[i], false, at.Child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").Index(i))
+			}
+		}
+		for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
+			w.term(&n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference, true,
+				at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i).Child("preference"))
 		}
 	}
-	if seconds := s.TerminationGracePeriodSeconds; seconds != nil && *seconds < 0 {
-		out = append(out, fmt.Sprintf("%s: must be >= 0; negative values are invalid and will be treated as 1",
-			path.Child("terminationGracePeriodSeconds")))
+	for i := range s.TopologySpreadConstraints {
+		c, at := &s.TopologySpreadConstraints[i], w.path.Child("topologySpreadConstraints").Index(i)
+		if text := renamedLabels[c.TopologyKey]; text != "" {
+			w.add("%s: %s is %s", at.Child("topologyKey"), c.TopologyKey, text)
+		}
+		if c.LabelSelector == nil {
+			w.nullSelector(at)
+		}
 	}
-	for i := range s.InitContainers {
-		out = append(out, containerWarnings(&s.InitContainers[i], path.Child("initContainers").Index(i))...)
-	}
-	for i := range s.Containers {
-		out = append(out, containerWarnings(&s.Containers[i], path.Child("containers").Index(i))...)
-	}
-	return out
 }
 
-func containerWarnings(c *corev1.Container, at *field.Path) []string {
-	out := append(fractions(c.Resources.Limits, at.Child("resources", "limits")), fractions(c.Resources.Requests, at.Child("resources", "requests"))...)
+func (w *warner) term(t *corev1.NodeSelectorTerm, values bool, at *field.Path) {
+	for i := range t.MatchExpressions {
+		e, at := &t.MatchExpressions[i], at.Child("matchExpressions").Index(i)
+		if text := renamedLabels[e.Key]; text != "" {
+			w.add("%s: %s is %s", at.Child("key"), e.Key, text)
+		}
+		for j, v := range e.Values {
+			if problems := utilvalidation.IsValidLabelValue(v); values && len(problems) > 0 {
+				w.add("%s: %s is invalid, %s", at.Child("values").Index(j), v, strings.Join(problems, ","))
+			}
+		}
+	}
+}
+
+func (w *warner) nullSelector(at *field.Path) {
+	w.add("%s: a null labelSelector results in matching no pod", at.Child("labelSelector"))
+}
+
+// formerAnnotations have no effect any more.
+var formerAnnotations = []struct{ key, text string }{
+	{"scheduler.alpha.kubernetes.io/critical-pod", `non-functional in v1.16+; use the "priorityClassName" field instead`},
+	{"security.alpha.kubernetes.io/sysctls", `non-functional in v1.11+; use the "sysctls" field instead`},
+	{"security.alpha.kubernetes.io/unsafe-sysctls", `non-functional in v1.11+; use the "sysctls" field instead`},
+}
+
+func (w *warner) annotated() {
+	for _, a := range formerAnnotations {
+		if _, ok := w.annotations[a.key]; ok {
+			w.add("%s: %s", w.meta.Child("annotations").Key(a.key), a.text)
+		}
+	}
+}
+
+func (w *warner) seccomp(key string, hasField bool) {
+	if _, ok := w.annotations[key]; ok && !hasField {
+		w.add(`%s: non-functional in v1.27+; use the "seccompProfile" field instead`, w.meta.Child("annotations").Key(key))
+	}
+}
+
+// duplicates finds items of lists that are there twice.
+func (w *warner) duplicates() {
+	seen := map[string]bool{}
+	for i, a := range w.spec.HostAliases {
+		if seen[a.IP] {
+			w.add("%s: duplicate ip %q", w.path.Child("hostAliases").Index(i).Child("ip"), a.IP)
+		}
+		seen[a.IP] = true
+	}
+	secrets, names := w.path.Child("imagePullSecrets"), map[string]bool{}
+	for i, s := range w.spec.ImagePullSecrets {
+		if names[s.Name] {
+			w.add("%s: duplicate name %q", secrets.Index(i).Child("name"), s.Name)
+		}
+		names[s.Name] = true
+	}
+	for i, s := range w.spec.ImagePullSecrets {
+		if s.Name == "" {
+			w.add("%s: invalid empty name %q", secrets.Index(i).Child("name"), s.Name)
+		}
+	}
+}
+
+func (w *warner) container(c *corev1.Container, at *field.Path) {
+	w.seccomp(corev1.SeccompContainerAnnotationKeyPrefix+c.Name, c.SecurityContext != nil && c.SecurityContext.SeccompProfile != nil)
+	if w.perContainer != nil {
+		w.out = append(w.out, w.perContainer(c)...)
+	}
+	for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
+		w.bytes(c.Resources.Limits, name, at.Child("resources", "limits"))
+		w.bytes(c.Resources.Requests, name, at.Child("resources", "requests"))
+	}
 	seen := map[string]bool{}
 	for i, e := range c.Env {
 		// A value may be made of the one that it hides.
 		if seen[e.Name] && !strings.Contains(e.Value, "$("+e.Name+")") {
-			out = append(out, fmt.Sprintf("%s: hides previous definition of %q, which may be dropped when using apply", at.Child("env").Index(i), e.Name))
+			w.add("%s: hides previous definition of %q, which may be dropped when using apply", at.Child("env").Index(i), e.Name)
 		}
 		seen[e.Name] = true
 	}
-	first := map[corev1.ContainerPort]int{}
-	for i, p := range c.Ports {
-		p.Name = ""
-		if before, twice := first[p]; twice {
-			out = append(out, fmt.Sprintf("%s: duplicate port definition with %s", at.Child("ports").Index(i), at.Child("ports").Index(before)))
-			continue
-		}
-		first[p] = i
-	}
-	return out
 }
 
-// fractions finds amounts of bytes that are no whole number.
-func fractions(list corev1.ResourceList, path *field.Path) []string {
-	var out []string
-	for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
-		if q, ok := list[name]; ok && q.MilliValue()%1000 != 0 {
-			out = append(out, fmt.Sprintf("%s: fractional byte value %q is invalid, must be an integer", path.Key(string(name)), q.String()))
+// bytes finds an amount of bytes that is no whole number.
+func (w *warner) bytes(list corev1.ResourceList, name corev1.ResourceName, at *field.Path) {
+	if q, ok := list[name]; ok && q.MilliValue()%1000 != 0 {
+		w.add("%s: fractional byte value %q is invalid, must be an integer", at.Key(string(name)), q.String())
+	}
+}
+
+// ports finds definitions of one port of the pod that say the same twice, or that can't hold both.
+func (w *warner) ports() {
+	type definition struct {
+		at   *field.Path
+		port corev1.ContainerPort
+	}
+	type key struct {
+		number   int32
+		protocol corev1.Protocol
+	}
+	before := map[key][]definition{}
+	visit := func(ports []corev1.ContainerPort, at *field.Path) {
+		for i, p := range ports {
+			d := definition{at.Child("ports").Index(i), p}
+			if p.HostIP != "" && p.HostPort == 0 {
+				w.add("%s: hostIP set without hostPort: %+v", d.at, p)
+			}
+			k := key{p.ContainerPort, p.Protocol}
+			for _, other := range before[k] {
+				if how := collision(p, other.port); how != "" {
+					w.add("%s: %s port definition with %s", d.at, how, other.at)
+				}
+			}
+			before[k] = append(before[k], d)
 		}
 	}
-	return out
+	for i := range w.spec.InitContainers {
+		visit(w.spec.InitContainers[i].Ports, w.path.Child("initContainers").Index(i))
+	}
+	for i := range w.spec.Containers {
+		visit(w.spec.Containers[i].Ports, w.path.Child("containers").Index(i))
+	}
+}
+
+func collision(a, b corev1.ContainerPort) string {
+	switch {
+	case a.HostPort == b.HostPort && a.HostIP == b.HostIP:
+		return "duplicate"
+	case a.HostPort == 0 || b.HostPort == 0:
+		return "overlapping"
+	case a.HostPort == b.HostPort && (a.HostIP == "" || b.HostIP == ""):
+		return "dangerously ambiguous"
+	}
+	return ""
+}
+
+func (w *warner) nullSelectors() {
+	a, at := w.spec.Affinity, w.path.Child("affinity")
+	if a == nil {
+		return
+	}
+	check := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, at *field.Path) {
+		for i := range required {
+			if required[i].LabelSelector == nil {
+				w.nullSelector(at.Child("requiredDuringSchedulingIgnoredDuringExecution").Index(i))
+			}
+		}
+		for i := range preferred {
+			if preferred[i].PodAffinityTerm.LabelSelector == nil {
+				w.nullSelector(at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i).Child("podAffinityTerm"))
+			}
+		}
+	}
+	if p := a.PodAffinity; p != nil {
+		check(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution, at.Child("podAffinity"))
+	}
+	if p := a.PodAntiAffinity; p != nil {
+		check(p.RequiredDuringSchedulingIgnoredDuringExecution, p.PreferredDuringSchedulingIgnoredDuringExecution, at.Child("podAntiAffinity"))
+	}
+}
+
+// addresses finds addresses that can be written in a better way.
+func (w *warner) addresses() {
+	if c := w.spec.DNSConfig; c != nil {
+		for i, ip := range c.Nameservers {
+			w.out = append(w.out, utilvalidation.GetWarningsForIP(w.path.Child("dnsConfig", "nameservers").Index(i), ip)...)
+		}
+	}
+	for i, a := range w.spec.HostAliases {
+		w.out = append(w.out, utilvalidation.GetWarningsForIP(w.path.Child("hostAliases").Index(i).Child("ip"), a.IP)...)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 )
 
 func TestPodWarnings(t *testing.T) {
@@ -20,7 +21,7 @@ func TestPodWarnings(t *testing.T) {
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, Protocol: "TCP"}, {ContainerPort: 80, Protocol: "TCP", Name: "b"}}
 		},
 		"spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1": func(p *corev1.Pod) {
-			p.Spec.TerminationGracePeriodSeconds = ptr(int64(-1))
+			p.Spec.TerminationGracePeriodSeconds = ptr.To(int64(-1))
 		},
 		`spec.nodeSelector[beta.kubernetes.io/os]: deprecated since v1.14; use "kubernetes.io/os" instead`: func(p *corev1.Pod) {
 			p.Spec.NodeSelector = map[string]string{"beta.kubernetes.io/os": "linux"}

@@ -2,6 +2,7 @@
 package reviews
 
 import (
+	"fmt"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -18,19 +19,19 @@ const exactlyOne = "exactly one of nonResourceAttributes or resourceAttributes m
 
 // ValidateSubject checks a question about somebody.
 func ValidateSubject(r *authorizationv1.SubjectAccessReview) field.ErrorList {
-	return append(spec(&r.Spec, field.NewPath("spec")), noMeta(&r.ObjectMeta, metav1.ObjectMeta{})...)
+	return append(spec(&r.Spec, field.NewPath("spec")), noMeta(&r.ObjectMeta, metav1.ObjectMeta{}, "must be empty")...)
 }
 
 // ValidateLocal checks a question about somebody in one namespace.
 func ValidateLocal(r *authorizationv1.LocalSubjectAccessReview) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := append(spec(&r.Spec, path), noMeta(&r.ObjectMeta, metav1.ObjectMeta{Namespace: r.Namespace})...)
+	errs := append(spec(&r.Spec, path), noMeta(&r.ObjectMeta, metav1.ObjectMeta{Namespace: r.Namespace}, "must be empty except for namespace")...)
 	if r.Spec.ResourceAttributes != nil && r.Spec.ResourceAttributes.Namespace != r.Namespace {
 		errs = append(errs, field.Invalid(path.Child("resourceAttributes", "namespace"),
 			r.Spec.ResourceAttributes.Namespace, "must match metadata.namespace"))
 	}
 	if r.Spec.NonResourceAttributes != nil {
-		errs = append(errs, field.Invalid(path.Child("nonResourceAttributes"), r.Spec.NonResourceAttributes,
+		errs = append(errs, field.Invalid(path.Child("nonResourceAttributes"), shown(r.Spec.NonResourceAttributes),
 			"disallowed on this kind of request"))
 	}
 	return errs
@@ -39,7 +40,12 @@ func ValidateLocal(r *authorizationv1.LocalSubjectAccessReview) field.ErrorList 
 // ValidateSelf checks a question about oneself.
 func ValidateSelf(r *authorizationv1.SelfSubjectAccessReview) field.ErrorList {
 	return append(attributes(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes, field.NewPath("spec")),
-		noMeta(&r.ObjectMeta, metav1.ObjectMeta{})...)
+		noMeta(&r.ObjectMeta, metav1.ObjectMeta{}, "must be empty")...)
+}
+
+// shown is what messages show of a path: upstream prints its type without a version.
+func shown(n *authorizationv1.NonResourceAttributes) any {
+	return struct{ Path, Verb string }{n.Path, n.Verb}
 }
 
 func spec(s *authorizationv1.SubjectAccessReviewSpec, path *field.Path) field.ErrorList {
@@ -53,7 +59,7 @@ func spec(s *authorizationv1.SubjectAccessReviewSpec, path *field.Path) field.Er
 func attributes(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r != nil && n != nil {
-		errs = append(errs, field.Invalid(path.Child("nonResourceAttributes"), n, "cannot be specified in combination with resourceAttributes"))
+		errs = append(errs, field.Invalid(path.Child("nonResourceAttributes"), shown(n), "cannot be specified in combination with resourceAttributes"))
 	}
 	if r == nil && n == nil {
 		errs = append(errs, field.Invalid(path.Child("resourceAttributes"), r, exactlyOne))
@@ -66,63 +72,43 @@ func attributes(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonRes
 
 func selectors(r *authorizationv1.ResourceAttributes, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	const both = "may not specified at the same time as requirements"
-	const none = "requirements or rawSelector must be specified"
 	if s := r.FieldSelector; s != nil {
 		at := path.Child("fieldSelector")
-		switch {
-		case s.RawSelector != "" && len(s.Requirements) > 0:
-			errs = append(errs, field.Invalid(at.Child("rawSelector"), s.RawSelector, both))
-		case s.RawSelector == "" && len(s.Requirements) == 0:
-			errs = append(errs, field.Required(at.Child("requirements"), none))
-		}
-		for i := range s.Requirements {
-			errs = append(errs, fieldRequirement(&s.Requirements[i], at.Child("requirements").Index(i))...)
+		errs = append(errs, oneForm(s.RawSelector, len(s.Requirements), at)...)
+		for i, q := range s.Requirements {
+			errs = append(errs, metavalidation.ValidateFieldSelectorRequirement(q,
+				metavalidation.FieldSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, at.Child("requirements").Index(i))...)
 		}
 	}
 	if s := r.LabelSelector; s != nil {
 		at := path.Child("labelSelector")
-		switch {
-		case s.RawSelector != "" && len(s.Requirements) > 0:
-			errs = append(errs, field.Invalid(at.Child("rawSelector"), s.RawSelector, both))
-		case s.RawSelector == "" && len(s.Requirements) == 0:
-			errs = append(errs, field.Required(at.Child("requirements"), none))
-		}
-		for i := range s.Requirements {
-			errs = append(errs, metavalidation.ValidateLabelSelectorRequirement(s.Requirements[i],
-				metavalidation.LabelSelectorValidationOptions{}, at.Child("requirements").Index(i))...)
+		errs = append(errs, oneForm(s.RawSelector, len(s.Requirements), at)...)
+		for i, q := range s.Requirements {
+			errs = append(errs, metavalidation.ValidateLabelSelectorRequirement(q,
+				metavalidation.LabelSelectorValidationOptions{AllowUnknownOperatorInRequirement: true}, at.Child("requirements").Index(i))...)
 		}
 	}
 	return errs
 }
 
-func fieldRequirement(r *metav1.FieldSelectorRequirement, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if r.Key == "" {
-		errs = append(errs, field.Required(at.Child("key"), "must be specified"))
+// oneForm: a selector is given as text or as requirements. Operators of a later version are no fault; they are left out.
+func oneForm(raw string, requirements int, at *field.Path) field.ErrorList {
+	switch {
+	case raw != "" && requirements > 0:
+		return field.ErrorList{field.Invalid(at.Child("rawSelector"), raw, "may not specified at the same time as requirements")}
+	case raw == "" && requirements == 0:
+		return field.ErrorList{field.Required(at.Child("requirements"), fmt.Sprintf("when %s is specified, requirements or rawSelector is required", at))}
 	}
-	switch r.Operator {
-	case metav1.FieldSelectorOpIn, metav1.FieldSelectorOpNotIn:
-		if len(r.Values) == 0 {
-			errs = append(errs, field.Required(at.Child("values"), "must be specified when `operator` is 'In' or 'NotIn'"))
-		}
-	case metav1.FieldSelectorOpExists, metav1.FieldSelectorOpDoesNotExist:
-		if len(r.Values) > 0 {
-			errs = append(errs, field.Forbidden(at.Child("values"), "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"))
-		}
-	case "":
-		errs = append(errs, field.Required(at.Child("operator"), "must be specified"))
-	}
-	return errs
+	return nil
 }
 
-func noMeta(got *metav1.ObjectMeta, want metav1.ObjectMeta) field.ErrorList {
+func noMeta(got *metav1.ObjectMeta, want metav1.ObjectMeta, message string) field.ErrorList {
 	bare := got.DeepCopy()
 	bare.ManagedFields = nil
 	if apiequality.Semantic.DeepEqual(*bare, want) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("metadata"), *bare, "must be empty except for namespace")}
+	return field.ErrorList{field.Invalid(field.NewPath("metadata"), *got, message)}
 }
 
 // SelfSubjectColumns are the columns of a review of who one is.

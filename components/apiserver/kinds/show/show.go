@@ -11,10 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// None and Unknown stand for what isn't there.
+// None, Unknown and Unset stand for what isn't there.
 const (
 	None    = "<none>"
 	Unknown = "<unknown>"
+	Unset   = "<unset>"
 )
 
 // Columns collects the definitions of a Table's columns.

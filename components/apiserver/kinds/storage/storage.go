@@ -11,8 +11,6 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
-const unset = "<unset>"
-
 // defaultAnnotations mark the class that claims without one get.
 var defaultAnnotations = [...]string{"storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"}
 
@@ -98,8 +96,8 @@ func DriverColumns() show.Columns {
 
 // DriverRow are the cells of a CSI driver.
 func DriverRow(d *storagev1.CSIDriver, now time.Time) []any {
-	tokens := unset
-	if list := d.Spec.TokenRequests; list != nil {
+	tokens := show.Unset
+	if list := d.Spec.TokenRequests; len(list) > 0 {
 		audiences := make([]string, len(list))
 		for i, t := range list {
 			audiences[i] = t.Audience
@@ -119,21 +117,6 @@ func NodeColumns() show.Columns {
 // NodeRow are the cells of a CSI node.
 func NodeRow(n *storagev1.CSINode, now time.Time) []any {
 	return []any{n.Name, int64(len(n.Spec.Drivers)), show.Age(n.CreationTimestamp, now)}
-}
-
-// CapacityColumns are the columns of storage capacities.
-func CapacityColumns() show.Columns {
-	doc := storagev1.CSIStorageCapacity{}.SwaggerDoc()
-	return show.Name().String("StorageClassName", doc["storageClassName"]).String("Capacity", doc["capacity"])
-}
-
-// CapacityRow are the cells of a storage capacity.
-func CapacityRow(c *storagev1.CSIStorageCapacity, _ time.Time) []any {
-	capacity := unset
-	if c.Capacity != nil {
-		capacity = c.Capacity.String()
-	}
-	return []any{c.Name, c.StorageClassName, capacity}
 }
 
 // AttributesColumns are the columns of volume attributes classes.

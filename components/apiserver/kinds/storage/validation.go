@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
+	"quintet.dev/quintet/components/apiserver/kinds/core"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 )
 
@@ -31,14 +32,14 @@ func ValidateClass(c *storagev1.StorageClass) field.ErrorList {
 		errs = append(errs, checks.Text(strings.ToLower(c.Provisioner), field.NewPath("provisioner"), utilvalidation.IsQualifiedName)...)
 	}
 	errs = append(errs, parameters(c.Parameters, true, field.NewPath("parameters"))...)
-	if p := c.ReclaimPolicy; p != nil && *p != corev1.PersistentVolumeReclaimDelete && *p != corev1.PersistentVolumeReclaimRetain {
+	if p := c.ReclaimPolicy; p != nil && *p != "" && *p != corev1.PersistentVolumeReclaimDelete && *p != corev1.PersistentVolumeReclaimRetain {
 		errs = append(errs, field.NotSupported(field.NewPath("reclaimPolicy"), *p,
 			[]corev1.PersistentVolumeReclaimPolicy{corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRetain}))
 	}
 	if c.VolumeBindingMode == nil {
 		errs = append(errs, field.Required(field.NewPath("volumeBindingMode"), ""))
 	} else {
-		errs = append(errs, checks.OneOf(*c.VolumeBindingMode, field.NewPath("volumeBindingMode"),
+		errs = append(errs, checks.In(*c.VolumeBindingMode, field.NewPath("volumeBindingMode"),
 			storagev1.VolumeBindingImmediate, storagev1.VolumeBindingWaitForFirstConsumer)...)
 	}
 	return append(errs, topologies(c.AllowedTopologies, field.NewPath("allowedTopologies"))...)
@@ -68,41 +69,61 @@ func parameters(p map[string]string, allowEmpty bool, at *field.Path) field.Erro
 func topologies(list []corev1.TopologySelectorTerm, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, t := range list {
-		seen := sets.New[string]()
-		for j, r := range t.MatchLabelExpressions {
-			at := path.Index(i).Child("matchLabelExpressions").Index(j)
-			errs = append(errs, metavalidation.ValidateLabelName(r.Key, at.Child("key"))...)
-			if len(r.Values) == 0 {
-				errs = append(errs, field.Required(at.Child("values"), ""))
+		expressions := path.Index(i).Child("matchLabelExpressions")
+		errs = append(errs, topologyKeys(t.MatchLabelExpressions, expressions)...)
+		for _, o := range list[:i] {
+			if equalTopology(o, t) {
+				errs = append(errs, field.Duplicate(expressions, ""))
 			}
-			values := sets.New[string]()
-			for k, v := range r.Values {
-				if values.Has(v) {
-					errs = append(errs, field.Duplicate(at.Child("values").Index(k), v))
-				}
-				values.Insert(v)
-			}
-			if seen.Has(r.Key) {
-				errs = append(errs, field.Duplicate(at.Child("key"), r.Key))
-			}
-			seen.Insert(r.Key)
+		}
+		if len(t.MatchLabelExpressions) == 0 {
+			errs = append(errs, field.Duplicate(expressions, ""))
 		}
 	}
 	return errs
 }
 
+func topologyKeys(list []corev1.TopologySelectorLabelRequirement, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for j, r := range list {
+		at := path.Index(j)
+		values := sets.New[string]()
+		if len(r.Values) == 0 {
+			errs = append(errs, field.Required(at.Child("values"), ""))
+		}
+		for k, v := range r.Values {
+			if values.Has(v) {
+				errs = append(errs, field.Duplicate(at.Child("values").Index(k), v))
+			}
+			values.Insert(v)
+		}
+		errs = append(errs, metavalidation.ValidateLabelName(r.Key, at.Child("key"))...)
+		if seen.Has(r.Key) {
+			errs = append(errs, field.Duplicate(at.Child("key"), r.Key))
+		}
+		seen.Insert(r.Key)
+	}
+	return errs
+}
+
+// equalTopology reports whether two terms ask for the same values of the same keys, in whatever order.
+func equalTopology(a, b corev1.TopologySelectorTerm) bool {
+	asked := func(t corev1.TopologySelectorTerm) map[string]sets.Set[string] {
+		out := map[string]sets.Set[string]{}
+		for _, r := range t.MatchLabelExpressions {
+			out[r.Key] = sets.New(r.Values...)
+		}
+		return out
+	}
+	return apiequality.Semantic.DeepEqual(asked(a), asked(b))
+}
+
 // ValidateClassUpdate checks a change: volumes were made by what the class says, so it stays.
 func ValidateClassUpdate(new, old *storagev1.StorageClass) field.ErrorList {
-	errs := ValidateClass(new)
-	if !apiequality.Semantic.DeepEqual(new.Parameters, old.Parameters) {
-		errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
-	}
-	if new.Provisioner != old.Provisioner {
-		errs = append(errs, field.Forbidden(field.NewPath("provisioner"), "updates to provisioner are forbidden."))
-	}
-	if !apiequality.Semantic.DeepEqual(new.ReclaimPolicy, old.ReclaimPolicy) {
-		errs = append(errs, field.Forbidden(field.NewPath("reclaimPolicy"), "updates to reclaimPolicy are forbidden."))
-	}
+	errs := validation.ValidateImmutableField(new.Parameters, old.Parameters, field.NewPath("parameters"))
+	errs = append(errs, validation.ValidateImmutableField(new.Provisioner, old.Provisioner, field.NewPath("provisioner"))...)
+	errs = append(errs, validation.ValidateImmutableField(new.ReclaimPolicy, old.ReclaimPolicy, field.NewPath("reclaimPolicy"))...)
 	return append(errs, validation.ValidateImmutableField(new.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
 }
 
@@ -117,8 +138,13 @@ func ValidateAttachment(a *storagev1.VolumeAttachment) field.ErrorList {
 		errs = append(errs, field.Required(source, "must specify exactly one of inlineVolumeSpec and persistentVolumeName"))
 	case inline != nil && name != nil:
 		errs = append(errs, field.Forbidden(source, "must specify exactly one of inlineVolumeSpec and persistentVolumeName"))
-	case name != nil && *name == "":
-		errs = append(errs, field.Required(source.Child("persistentVolumeName"), "must specify non empty persistentVolumeName"))
+	case name != nil:
+		if *name == "" {
+			errs = append(errs, field.Required(source.Child("persistentVolumeName"), "must specify non empty persistentVolumeName"))
+		}
+		errs = append(errs, checks.Text(*name, source.Child("persistentVolumeName"), checks.Subdomain)...)
+	default:
+		errs = append(errs, core.InlineVolume(inline, source.Child("inlineVolumeSpec"))...)
 	}
 	return append(errs, checks.Text(a.Spec.NodeName, at.Child("nodeName"), checks.Subdomain)...)
 }
@@ -127,26 +153,21 @@ func ValidateAttachment(a *storagev1.VolumeAttachment) field.ErrorList {
 func ValidateAttachmentUpdate(new, old *storagev1.VolumeAttachment) field.ErrorList {
 	errs := ValidateAttachment(new)
 	if !apiequality.Semantic.DeepEqual(new.Spec, old.Spec) {
-		errs = append(errs, field.Invalid(field.NewPath("spec"), new.Spec, "field is immutable"))
+		errs = append(errs, field.Invalid(field.NewPath("spec"), checks.Unversioned(new.Spec), "field is immutable"))
 	}
 	return errs
 }
 
 // ValidateDriver checks a CSI driver.
 func ValidateDriver(d *storagev1.CSIDriver) field.ErrorList {
-	errs := podspec.DriverName(d.Name, field.NewPath("name"))
 	at, s := field.NewPath("spec"), &d.Spec
-	for name, set := range map[string]bool{"attachRequired": s.AttachRequired != nil, "podInfoOnMount": s.PodInfoOnMount != nil, "storageCapacity": s.StorageCapacity != nil} {
-		if !set {
-			errs = append(errs, field.Required(at.Child(name), ""))
-		}
-	}
+	var errs field.ErrorList
 	if p := s.FSGroupPolicy; p != nil {
-		errs = append(errs, checks.OneOf(*p, at.Child("fsGroupPolicy"), storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy,
+		errs = append(errs, checks.In(*p, at.Child("fsGroupPolicy"), storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy,
 			storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)...)
 	}
 	for _, m := range s.VolumeLifecycleModes {
-		errs = append(errs, checks.OneOf(m, at.Child("volumeLifecycleModes"), storagev1.VolumeLifecycleEphemeral, storagev1.VolumeLifecyclePersistent)...)
+		errs = append(errs, checks.In(m, at.Child("volumeLifecycleModes"), storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
 	}
 	const minLife, maxLife = 10 * 60, 1 << 32
 	audiences := sets.New[string]()
@@ -162,7 +183,22 @@ func ValidateDriver(d *storagev1.CSIDriver) field.ErrorList {
 			errs = append(errs, field.Invalid(p.Child("expirationSeconds"), *e, "may not specify a duration larger than 2^32 seconds"))
 		}
 	}
+	const minPeriod = 10
+	if n := s.NodeAllocatableUpdatePeriodSeconds; n != nil && *n < minPeriod {
+		errs = append(errs, field.Invalid(at.Child("nodeAllocatableUpdatePeriodSeconds"), *n, "must be greater than or equal to 10 seconds"))
+	}
+	if b := s.ServiceAccountTokenInSecrets; b != nil && len(s.TokenRequests) == 0 {
+		errs = append(errs, field.Invalid(at.Child("serviceAccountTokenInSecrets"), *b, "serviceAccountTokenInSecrets is set but no tokenRequests are specified"))
+	}
 	return errs
+}
+
+// DriverWarnings tell where a driver may get tokens in a place where they are logged.
+func DriverWarnings(new, _ *storagev1.CSIDriver) []string {
+	if len(new.Spec.TokenRequests) == 0 || new.Spec.ServiceAccountTokenInSecrets != nil {
+		return nil
+	}
+	return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
 }
 
 // ValidateDriverUpdate checks a change: attaching and life cycle stay.
@@ -173,6 +209,9 @@ func ValidateDriverUpdate(new, old *storagev1.CSIDriver) field.ErrorList {
 	return append(errs, validation.ValidateImmutableField(new.Spec.VolumeLifecycleModes, old.Spec.VolumeLifecycleModes, at.Child("volumeLifecycleModes"))...)
 }
 
+// maxNodeID bounds what a driver calls a node.
+const maxNodeID = 256
+
 // ValidateNode checks a CSI node.
 func ValidateNode(n *storagev1.CSINode) field.ErrorList {
 	var errs field.ErrorList
@@ -182,6 +221,9 @@ func ValidateNode(n *storagev1.CSINode) field.ErrorList {
 		d, at := &n.Spec.Drivers[i], path.Index(i)
 		errs = append(errs, podspec.DriverName(d.Name, at.Child("name"))...)
 		errs = append(errs, checks.Required(d.NodeID, at.Child("nodeID"))...)
+		if len(d.NodeID) > maxNodeID {
+			errs = append(errs, field.Invalid(at.Child("nodeID"), d.NodeID, "must be 256 characters or less"))
+		}
 		if d.Allocatable != nil && d.Allocatable.Count != nil {
 			errs = append(errs, checks.NonNegative(int64(*d.Allocatable.Count), at.Child("allocatable", "count"))...)
 		}
@@ -192,10 +234,11 @@ func ValidateNode(n *storagev1.CSINode) field.ErrorList {
 		keys := sets.New[string]()
 		for _, key := range d.TopologyKeys {
 			if keys.Has(key) {
-				errs = append(errs, field.Duplicate(at.Child("topologyKeys"), key))
+				errs = append(errs, field.Duplicate(at, key))
 			}
 			keys.Insert(key)
-			errs = append(errs, checks.Text(key, at.Child("topologyKeys"), utilvalidation.IsQualifiedName)...)
+			errs = append(errs, checks.Required(key, at)...)
+			errs = append(errs, checks.Text(key, at, utilvalidation.IsQualifiedName)...)
 		}
 	}
 	return errs
@@ -207,9 +250,6 @@ func ValidateCapacity(c *storagev1.CSIStorageCapacity) field.ErrorList {
 	errs = append(errs, metavalidation.ValidateLabelSelector(c.NodeTopology, metavalidation.LabelSelectorValidationOptions{}, field.NewPath("nodeTopology"))...)
 	if c.Capacity != nil && c.Capacity.Sign() < 0 {
 		errs = append(errs, field.Invalid(field.NewPath("capacity"), c.Capacity.String(), "must be greater than or equal to 0"))
-	}
-	if c.MaximumVolumeSize != nil && c.MaximumVolumeSize.Sign() < 0 {
-		errs = append(errs, field.Invalid(field.NewPath("maximumVolumeSize"), c.MaximumVolumeSize.String(), "must be greater than or equal to 0"))
 	}
 	return errs
 }
@@ -223,17 +263,22 @@ func ValidateCapacityUpdate(new, old *storagev1.CSIStorageCapacity) field.ErrorL
 
 // ValidateAttributes checks a volume attributes class.
 func ValidateAttributes(c *storagev1.VolumeAttributesClass) field.ErrorList {
-	return append(podspec.DriverName(c.DriverName, field.NewPath("driverName")), parameters(c.Parameters, false, field.NewPath("parameters"))...)
+	at := field.NewPath("driverName")
+	errs := checks.Required(c.DriverName, at)
+	if c.DriverName != "" {
+		errs = checks.Text(strings.ToLower(c.DriverName), at, utilvalidation.IsQualifiedName)
+	}
+	return append(errs, parameters(c.Parameters, false, field.NewPath("parameters"))...)
 }
 
 // ValidateAttributesUpdate checks a change: the class stays.
 func ValidateAttributesUpdate(new, old *storagev1.VolumeAttributesClass) field.ErrorList {
-	errs := ValidateAttributes(new)
+	var errs field.ErrorList
 	if new.DriverName != old.DriverName {
 		errs = append(errs, field.Forbidden(field.NewPath("driverName"), "updates to driverName are forbidden."))
 	}
 	if !apiequality.Semantic.DeepEqual(new.Parameters, old.Parameters) {
 		errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
 	}
-	return errs
+	return append(errs, ValidateAttributes(new)...)
 }

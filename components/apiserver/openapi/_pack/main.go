@@ -15,9 +15,7 @@ import (
 	"slices"
 	"strings"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	builderutil "k8s.io/kube-openapi/pkg/builder3/util"
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/schemamutation"
@@ -117,11 +115,6 @@ func forV3(d common.OpenAPIDefinition) *spec.Schema {
 // kindsByModel finds the kinds that each type is registered under.
 func kindsByModel() map[string][]map[string]any {
 	scheme := serial.NewScheme()
-	for _, err := range []error{apiextensionsv1.AddToScheme(scheme), apiregistrationv1.AddToScheme(scheme)} {
-		if err != nil {
-			log.Fatal("pack: ", err)
-		}
-	}
 	known := scheme.AllKnownTypes()
 	out := map[string][]map[string]any{}
 	gvks := slices.SortedFunc(maps.Keys(known), func(a, b schema.GroupVersionKind) int { return strings.Compare(a.String(), b.String()) })

@@ -11,6 +11,9 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
@@ -23,6 +26,8 @@ type Config struct {
 	Endpoints []string
 	// CAFile, CertFile and KeyFile are PEM files for TLS; all may be empty for plain http.
 	CAFile, CertFile, KeyFile string
+	// Tracing makes spans of calls; nil makes none.
+	Tracing trace.TracerProvider
 }
 
 // Store keeps its values in etcd.
@@ -64,6 +69,10 @@ func New(config Config) (*Store, error) {
 			return nil, fmt.Errorf("etcd: TLS files (--etcd-cafile, --etcd-certfile, --etcd-keyfile): %w", err)
 		}
 		c.TLS = tls
+	}
+	if config.Tracing != nil {
+		c.DialOptions = append(c.DialOptions, grpc.WithStatsHandler(otelgrpc.NewClientHandler(
+			otelgrpc.WithPropagators(propagation.TraceContext{}), otelgrpc.WithTracerProvider(config.Tracing))))
 	}
 	client, err := clientv3.New(c)
 	if err != nil {

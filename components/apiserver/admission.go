@@ -1,0 +1,43 @@
+package apiserver
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"quintet.dev/quintet/components/apiserver/admission"
+	"quintet.dev/quintet/components/apiserver/admission/dynamic"
+	"quintet.dev/quintet/components/apiserver/kinds"
+)
+
+func (c *Config) addAdmissionFlags(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&c.EnableAdmission, "enable-admission-plugins", nil, "Admission plug-ins to turn on besides the default ones.")
+	fs.StringSliceVar(&c.DisableAdmission, "disable-admission-plugins", nil, "Admission plug-ins to turn off.")
+	fs.StringVar(&c.AdmissionFile, "admission-control-config-file", "", "AdmissionConfiguration with the configurations of admission plug-ins.")
+	fs.Int64Var(&c.NotReadySeconds, "default-not-ready-toleration-seconds", 300, "How long pods stay on a node that is not ready, unless they say so themselves.")
+	fs.Int64Var(&c.UnreachableSeconds, "default-unreachable-toleration-seconds", 300, "How long pods stay on a node that is unreachable, unless they say so themselves.")
+}
+
+func (s *Server) makeAdmission() (err error) {
+	s.admission, err = admission.New(admission.Config{
+		Enable: s.config.EnableAdmission, Disable: s.config.DisableAdmission, File: s.config.AdmissionFile,
+		Objects: s.local, Authorizer: s.authz, Escalation: s.authz.Escalation(), Clock: s.config.Clock,
+		NotReadySeconds: s.config.NotReadySeconds, UnreachableSeconds: s.config.UnreachableSeconds,
+		Dynamic: dynamic.Config{
+			Informers: s.self.informers, Client: s.self.client.Config(), Kinds: s.served, Services: s.resolver(),
+		},
+	})
+	return err
+}
+
+// served are all rows that are served now: those of the program, and of custom resources.
+func (s *Server) served() []*kinds.Kind {
+	rows := make([]*kinds.Kind, 0, len(s.table))
+	for _, r := range s.table {
+		rows = append(rows, r.Kind)
+	}
+	s.custom.mu.Lock()
+	defer s.custom.mu.Unlock()
+	return slices.AppendSeq(rows, maps.Keys(s.custom.caches))
+}

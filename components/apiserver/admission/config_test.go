@@ -1,0 +1,104 @@
+package admission
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"quintet.dev/quintet/components/apiserver/objects/objectstest"
+)
+
+const fileHead = "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins:\n"
+
+const baseline = "apiVersion: pod-security.admission.config.k8s.io/v1\nkind: PodSecurityConfiguration\ndefaults: {enforce: baseline}\n"
+
+// withFile makes a chain that text, and beside it the file security.yaml, configure.
+func withFile(t *testing.T, text string) (*Chain, *objectstest.Store, error) {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "admission.yaml")
+	for name, content := range map[string]string{path: text, filepath.Join(dir, "security.yaml"): baseline} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	store := &objectstest.Store{}
+	store.Put(corev1.Resource("namespaces"), &corev1.Namespace{ObjectMeta: in("", "ns")})
+	store.Put(corev1.Resource("serviceaccounts"), &corev1.ServiceAccount{ObjectMeta: in("ns", "default")})
+	c, err := New(Config{Objects: store, Authorizer: authorizer.AuthorizerFunc(nobody), File: path})
+	return c, store, err
+}
+
+func TestFileConfiguresPlugins(t *testing.T) {
+	for name, text := range map[string]string{
+		"by path": fileHead + "- {name: PodSecurity, path: security.yaml}\n",
+		"inline":  fileHead + "- name: PodSecurity\n  configuration:\n    " + strings.ReplaceAll(strings.TrimSpace(baseline), "\n", "\n    "),
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, _, err := withFile(t, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pod := &corev1.Pod{ObjectMeta: in("ns", "p"), Spec: corev1.PodSpec{HostNetwork: true, Containers: []corev1.Container{{Name: "c"}}}}
+			err = do(c, write{op: admission.Create, resource: corev1.Resource("pods"), obj: pod})
+			if err == nil || !strings.Contains(err.Error(), `violates PodSecurity "baseline:latest": host namespaces`) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+func TestFileIsWrong(t *testing.T) {
+	for name, tt := range map[string]struct{ text, want string }{
+		"no YAML":         {"{", "unexpected end of JSON input"},
+		"another kind":    {"apiVersion: v1\nkind: Pod\n", `no kind "Pod" is registered`},
+		"unknown field":   {fileHead + "- {name: PodSecurity, colour: red}\n", `unknown field "plugins[0].colour"`},
+		"unknown plug-in": {fileHead + "- {name: PodSecurty}\n", "plugins[0] (PodSecurty): there is no such plug-in"},
+		"nothing to set":  {fileHead + "- {name: LimitRanger, path: security.yaml}\n", "plugins[0] (LimitRanger): it takes no configuration here"},
+		"no such file":    {fileHead + "- {name: PodSecurity, path: none.yaml}\n", "none.yaml: no such file"},
+		"of another plug-in": {fileHead + "- {name: ValidatingAdmissionWebhook, path: security.yaml}\n",
+			`admission plugin ValidatingAdmissionWebhook: no kind "PodSecurityConfiguration" is registered`},
+		"relative kubeconfig": {fileHead + "- name: MutatingAdmissionWebhook\n  configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: x}\n",
+			"must be an absolute file path"},
+		"no such kubeconfig": {fileHead + "- name: MutatingAdmissionWebhook\n  configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: /none}\n",
+			"/none: no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, _, err := withFile(t, tt.text); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+		})
+	}
+	if _, err := New(Config{Objects: &objectstest.Store{}, File: "/none.yaml"}); err == nil || !strings.Contains(err.Error(), "--admission-control-config-file: open /none.yaml") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestOrder: what runs first sees the object first, and may refuse it first.
+func TestOrder(t *testing.T) {
+	var all []string
+	for _, p := range plugins {
+		if p.off {
+			all = append(all, p.name)
+		}
+	}
+	c, err := New(Config{Objects: &objectstest.Store{}, Enable: all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Split("AlwaysAdmit,NamespaceAutoProvision,NamespaceLifecycle,NamespaceExists,LimitPodHardAntiAffinityTopology,LimitRanger,"+
+		"ServiceAccount,NodeRestriction,TaintNodesByCondition,AlwaysPullImages,PodSecurity,PodNodeSelector,Priority,DefaultTolerationSeconds,"+
+		"ExtendedResourceToleration,DefaultStorageClass,StorageObjectInUseProtection,OwnerReferencesPermissionEnforcement,"+
+		"PersistentVolumeClaimResize,RuntimeClass,CertificateApproval,CertificateSigning,CertificateSubjectRestriction,DefaultIngressClass,"+
+		"PodTopologyLabels,DenyServiceExternalIPs,PodResizeValidator,MutatingAdmissionPolicy,MutatingAdmissionWebhook,"+
+		"ValidatingAdmissionPolicy,ValidatingAdmissionWebhook,ResourceQuota,AlwaysDeny", ",")
+	if got := c.Plugins(); !slices.Equal(got, want) {
+		t.Errorf("order\n%v, want\n%v", got, want)
+	}
+}

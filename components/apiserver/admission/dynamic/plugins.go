@@ -1,0 +1,110 @@
+package dynamic
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	policyconfig "k8s.io/apiserver/pkg/admission/plugin/policy/config"
+	mutatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/mutating"
+	validatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	webhookconfig "k8s.io/apiserver/pkg/admission/plugin/webhook/config"
+	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
+	validatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
+	"k8s.io/apiserver/pkg/features"
+	"k8s.io/apiserver/pkg/util/webhook"
+)
+
+// The plug-ins' names.
+const (
+	MutatingPolicy    = mutatingpolicy.PluginName
+	MutatingWebhook   = mutatingwebhook.PluginName
+	ValidatingPolicy  = validatingpolicy.PluginName
+	ValidatingWebhook = validatingwebhook.PluginName
+)
+
+// NewMutatingWebhook returns the plug-in with its configuration (WebhookAdmissionConfiguration; nil for none).
+func NewMutatingWebhook(config *Config, file []byte) (Mutator, error) {
+	return Mutator{newLazy(config, "mutatingwebhookconfigurations", func(parts) (admission.Interface, error) {
+		return mutatingwebhook.NewMutatingWebhook(reader(file))
+	}, admission.Connect, admission.Create, admission.Delete, admission.Update)}, checkWebhooks(file)
+}
+
+// NewValidatingWebhook returns the plug-in with its configuration (WebhookAdmissionConfiguration; nil for none).
+func NewValidatingWebhook(config *Config, file []byte) (Validator, error) {
+	return Validator{newLazy(config, "validatingwebhookconfigurations", func(parts) (admission.Interface, error) {
+		return validatingwebhook.NewValidatingAdmissionWebhook(reader(file))
+	}, admission.Connect, admission.Create, admission.Delete, admission.Update)}, checkWebhooks(file)
+}
+
+// NewMutatingPolicy returns the plug-in with its configuration (MutatingAdmissionPolicyConfiguration; nil for none). What
+// is deleted can't be changed, so deletions pass it by.
+func NewMutatingPolicy(config *Config, file []byte) (Mutator, error) {
+	parsed, err := policyconfig.LoadMutatingConfig(reader(file))
+	if err == nil {
+		err = checkManifests("policy", parsed.StaticManifestsDir)
+	}
+	return Mutator{newLazy(config, "mutatingadmissionpolicybindings", func(p parts) (admission.Interface, error) {
+		made, err := mutatingpolicy.NewPlugin(reader(file))
+		if err != nil {
+			return nil, err
+		}
+		made.SetExcludedAdmissionResources(reviews)
+		return made, nil
+	}, admission.Connect, admission.Create, admission.Update)}, err
+}
+
+// NewValidatingPolicy returns the plug-in with its configuration (ValidatingAdmissionPolicyConfiguration; nil for none).
+func NewValidatingPolicy(config *Config, file []byte) (Validator, error) {
+	parsed, err := policyconfig.LoadValidatingConfig(reader(file))
+	if err == nil {
+		err = checkManifests("policy", parsed.StaticManifestsDir)
+	}
+	return Validator{newLazy(config, "validatingadmissionpolicybindings", func(parts) (admission.Interface, error) {
+		made, err := validatingpolicy.NewPlugin(reader(file))
+		if err != nil {
+			return nil, err
+		}
+		made.SetExcludedAdmissionResources(reviews)
+		return made, nil
+	}, admission.Connect, admission.Create, admission.Delete, admission.Update)}, err
+}
+
+// reviews are no objects, and a policy that refused them would lock everybody out.
+var reviews = []schema.GroupResource{
+	{Group: "authentication.k8s.io", Resource: "selfsubjectreviews"},
+	{Group: "authentication.k8s.io", Resource: "tokenreviews"},
+	{Group: "authorization.k8s.io", Resource: "localsubjectaccessreviews"},
+	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"},
+	{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"},
+	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"},
+}
+
+// reader is nil for a plug-in without a configuration file.
+func reader(file []byte) io.Reader {
+	if file == nil {
+		return nil
+	}
+	return bytes.NewReader(file)
+}
+
+// checkWebhooks finds at start what else would be found with the first webhook.
+func checkWebhooks(file []byte) error {
+	config, err := webhookconfig.LoadConfig(reader(file))
+	if err != nil {
+		return err
+	}
+	if _, err := webhook.NewDefaultAuthenticationInfoResolver(config.KubeConfigFile); err != nil {
+		return err
+	}
+	return checkManifests("webhook", config.StaticManifestsDir)
+}
+
+func checkManifests(what, dir string) error {
+	if dir == "" {
+		return nil
+	}
+	return fmt.Errorf("static %s manifests dir %q configured but %s feature gate is not enabled", what, dir, features.ManifestBasedAdmissionControlConfig)
+}

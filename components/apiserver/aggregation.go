@@ -1,0 +1,49 @@
+package apiserver
+
+import (
+	"context"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"quintet.dev/quintet/components/apiserver/aggregation"
+	"quintet.dev/quintet/components/apiserver/discovery"
+	"quintet.dev/quintet/components/apiserver/openapi"
+	"quintet.dev/quintet/internal/release"
+)
+
+func (c *Config) addAggregatorFlags(fs *pflag.FlagSet) {
+	fs.StringVar(&c.ProxyClientCert, "proxy-client-cert-file", "", "Client certificate that proves to extension servers that a request comes through this server.")
+	fs.StringVar(&c.ProxyClientKey, "proxy-client-key-file", "", "Key of the client certificate for extension servers.")
+	fs.BoolVar(&c.EnableAggregatorRouting, "enable-aggregator-routing", false,
+		"Reach extension servers and webhooks by the endpoints of their Services only. Without it, Services that are another name (ExternalName) serve, too.")
+}
+
+// makeAggregator makes what lets others serve group versions, and what tells of theirs and of ours.
+func (s *Server) makeAggregator() (err error) {
+	s.custom.discovery, s.custom.openapi = discovery.New(s.endpoint()), openapi.New(release.Get().GitVersion)
+	s.aggregator, err = aggregation.New(aggregation.Config{
+		Objects: s.local, Services: s.resolver(), Clock: s.config.Clock,
+		ClientCertFile: s.config.ProxyClientCert, ClientKeyFile: s.config.ProxyClientKey,
+		Changed: func(v aggregation.View) {
+			s.custom.discovery.Arrange(v.Services, v.Elsewhere)
+			s.custom.openapi.SetElsewhere(v.Sources)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return s.tell(nil)
+}
+
+func (s *Server) resolver() serviceResolver {
+	return serviceResolver{objects: s.local, endpointsOnly: s.config.EnableAggregatorRouting}
+}
+
+// ensureFirstObjects writes what a new cluster starts with.
+func (s *Server) ensureFirstObjects(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.bootstrap.Ensure(ctx) })
+	group.Go(func() error { return s.aggregator.Sync(ctx) })
+	return group.Wait()
+}

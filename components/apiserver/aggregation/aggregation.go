@@ -1,0 +1,222 @@
+// Package aggregation lets other servers serve group versions of the API
+// (https://kubernetes.io/docs/concepts/extend-kubernetes/api-extension/apiserver-aggregation/). An APIService says of each
+// group version who serves it. Those of what this server serves itself are written here; those that name a Service are
+// looked at, told of in discovery and OpenAPI, and passed their requests.
+package aggregation
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/klog/v2"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/objects"
+	"quintet.dev/quintet/components/apiserver/openapi"
+)
+
+// Config of an Aggregator.
+type Config struct {
+	// Objects reaches APIServices, Services and EndpointSlices.
+	Objects objects.Store
+	// Services finds who serves a Service; it is asked for each request.
+	Services webhook.ServiceResolver
+	// ClientCertFile and ClientKeyFile are PEM files that prove to extension servers that a request comes through this
+	// server. They are read again when they change. Both may be empty; the servers then believe nothing of what they are told.
+	ClientCertFile, ClientKeyFile string
+	// Changed is told, one call at a time, of what clients are to know.
+	Changed func(View)
+	Clock   clock.WithTicker
+}
+
+// View is what discovery and OpenAPI tell besides the kinds that are served here. It is immutable.
+type View struct {
+	// Services are all APIServices, also those that are about to be written, in no order.
+	Services []*apiregistrationv1.APIService
+	// Elsewhere describes the group versions that others serve, and Sources documents them.
+	Elsewhere map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery
+	Sources   []openapi.Source
+}
+
+type apiService = apiregistrationv1.APIService
+
+var (
+	resource       = schema.GroupResource{Group: apiregistrationv1.GroupName, Resource: "apiservices"}
+	services       = corev1.Resource("services")
+	endpointSlices = discoveryv1.Resource("endpointslices")
+	watched        = []schema.GroupResource{services, endpointSlices}
+)
+
+// Aggregator joins this server's group versions with those of others.
+type Aggregator struct {
+	config   Config
+	identity *identity
+	metrics  metrics
+	wake     chan struct{}
+	routes   atomic.Pointer[routes]
+
+	mu  sync.Mutex             // held while Changed is called
+	own map[string]*apiService // of what is served here; replaced, never changed
+
+	// The rest belongs to passes, which Sync and Run make one after the other.
+	atStart, settled map[string]bool // by name: stored before this server's first pass; brought into line since
+	remotes          map[string]*remote
+}
+
+// New makes an aggregator that serves nothing yet. It fails when the client certificate can't be read.
+func New(config Config) (*Aggregator, error) {
+	id, err := newIdentity(config.ClientCertFile, config.ClientKeyFile, config.Clock)
+	if err != nil {
+		return nil, err
+	}
+	a := &Aggregator{
+		config: config, identity: id, metrics: newMetrics(), wake: make(chan struct{}, 1),
+		settled: map[string]bool{}, remotes: map[string]*remote{},
+	}
+	a.routes.Store(&routes{})
+	return a, nil
+}
+
+// Serve says what this server serves itself. Changed is called before it returns; APIServices follow.
+func (a *Aggregator) Serve(table []*kinds.Kind) error {
+	a.mu.Lock()
+	a.own = registrations(table)
+	a.mu.Unlock()
+	a.poke()
+	return a.tell()
+}
+
+func (a *Aggregator) poke() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Sync writes the APIServices of what this server serves itself, and begins to pass on requests for the others. It is
+// called before Run, so that a server isn't ready without them.
+func (a *Aggregator) Sync(ctx context.Context) error { return unlessStopped(a.pass(ctx)) }
+
+// unlessStopped makes what is seen of a server that stops look like it.
+func unlessStopped(err error) error {
+	if apierrors.IsServiceUnavailable(err) {
+		return context.Canceled
+	}
+	return err
+}
+
+// retryPause is how long a pass that failed waits for the next.
+const retryPause = time.Second
+
+// Run follows the APIServices until ctx ends.
+func (a *Aggregator) Run(ctx context.Context) error {
+	w := &watch{owner: a}
+	defer w.end()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		a.identity.run(ctx, a.poke)
+		return nil
+	})
+	group.Go(func() error {
+		return unlessStopped(a.config.Objects.Feed(ctx, resource, func(_, _ kinds.Object) { a.poke() }, func() {}))
+	})
+	group.Go(func() error {
+		for {
+			var again <-chan time.Time
+			if err := a.pass(ctx); err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "Following the APIServices; trying again")
+				again = a.config.Clock.After(retryPause)
+			}
+			w.keep(ctx, a.remotes)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-a.wake:
+			case <-again:
+			}
+		}
+	})
+	return group.Wait()
+}
+
+// pass brings what is stored of this server, and what is known of others, up to date.
+func (a *Aggregator) pass(ctx context.Context) error {
+	stored, err := a.stored(ctx)
+	if err != nil {
+		return err
+	}
+	a.mu.Lock()
+	own := a.own
+	a.mu.Unlock()
+	problem := a.register(ctx, stored, own)
+	a.follow(stored)
+	return errors.Join(problem, a.tell())
+}
+
+func (a *Aggregator) stored(ctx context.Context) ([]*apiService, error) {
+	return objects.ListAs[*apiService](a.config.Objects.List(ctx, resource, ""))
+}
+
+// follow makes remotes of the APIServices that name a Service, and gives up those that are no more as they were.
+func (a *Aggregator) follow(stored []*apiService) {
+	pair := a.identity.now.Load()
+	remotes, table := map[string]*remote{}, routes{}
+	for _, s := range stored {
+		if s.Spec.Service == nil {
+			continue
+		}
+		r := a.remotes[s.Name]
+		if r == nil || r.pair != pair || !reflect.DeepEqual(r.spec, &s.Spec) {
+			r = a.newRemote(s, pair)
+		}
+		remotes[s.Name] = r
+		table[r.groupVersion()] = route{r, helper.IsAPIServiceConditionTrue(s, apiregistrationv1.Available)}
+	}
+	a.remotes = remotes
+	a.routes.Store(&table)
+}
+
+// tell calls Changed with what is stored and what will be.
+func (a *Aggregator) tell() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all, err := a.stored(context.Background()) // from memory
+	if err != nil {
+		return err
+	}
+	known := make(map[string]bool, len(all))
+	for _, s := range all {
+		known[s.Name] = true
+	}
+	for name, s := range a.own {
+		if !known[name] {
+			all = append(all, s)
+		}
+	}
+	view := View{Services: all, Elsewhere: map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery{}}
+	for gv, to := range *a.routes.Load() {
+		view.Elsewhere[gv] = to.description()
+		view.Sources = append(view.Sources, to)
+	}
+	slices.SortFunc(view.Sources, func(a, b openapi.Source) int {
+		return strings.Compare(a.GroupVersion().String(), b.GroupVersion().String())
+	})
+	a.config.Changed(view)
+	return nil
+}

@@ -1,0 +1,204 @@
+package aggregation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/klog/v2"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+// How often a server is looked at, and how soon again after it failed.
+const (
+	checkEvery = 30 * time.Second
+	firstRetry = time.Second
+)
+
+// Bounds of one look.
+const (
+	checkTimeout = 5 * time.Second
+	moreAttempts = 4 // after a first that failed: others may serve the Service, too
+)
+
+// run looks at the server until ctx ends: when something that it depends on changes, and every now and then.
+func (r *remote) run(ctx context.Context) {
+	retry := firstRetry
+	for {
+		condition := r.check(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err := r.tell(ctx, condition); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Writing the status of an APIService", "name", r.name)
+		}
+		pause := checkEvery
+		if condition.Status == apiregistrationv1.ConditionTrue {
+			r.describe(ctx)
+			retry = firstRetry
+		} else {
+			pause = retry
+			retry = min(2*retry, checkEvery)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-r.owner.config.Clock.After(pause):
+		}
+	}
+}
+
+// check finds out whether the server can be used.
+func (r *remote) check(ctx context.Context) apiregistrationv1.APIServiceCondition {
+	now := metav1.NewTime(r.owner.config.Clock.Now())
+	if reason, message := r.missing(ctx); reason != "" {
+		return unavailable(now, reason, message)
+	}
+	if err := r.probe(ctx); err != nil {
+		return unavailable(now, "FailedDiscoveryCheck", err.Error())
+	}
+	return apiregistrationv1.APIServiceCondition{
+		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue, LastTransitionTime: now,
+		Reason: "Passed", Message: "all checks passed",
+	}
+}
+
+func unavailable(now metav1.Time, reason, message string) apiregistrationv1.APIServiceCondition {
+	return apiregistrationv1.APIServiceCondition{
+		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionFalse, LastTransitionTime: now, Reason: reason, Message: message,
+	}
+}
+
+// missing tells what the server lacks in the cluster: reason and message of a condition, or nothing.
+func (r *remote) missing(ctx context.Context) (reason, message string) {
+	ref := r.spec.Service
+	store := r.owner.config.Objects
+	service, err := objects.As[*corev1.Service](store.Get(ctx, services, ref.Namespace, ref.Name))
+	if apierrors.IsNotFound(err) {
+		return "ServiceNotFound", fmt.Sprintf("service/%s in %q is not present", ref.Name, ref.Namespace)
+	}
+	if err != nil {
+		return "ServiceAccessError", fmt.Sprintf("service/%s in %q cannot be checked due to: %v", ref.Name, ref.Namespace, err)
+	}
+	slices, err := objects.ListAs[*discoveryv1.EndpointSlice](store.List(ctx, endpointSlices, ref.Namespace))
+	if err != nil {
+		return "EndpointsAccessError", fmt.Sprintf("endpointslices for service/%s in %q cannot be checked due to: %v", ref.Name, ref.Namespace, err)
+	}
+	return lacks(ref, service, slices)
+}
+
+// lacks is what a Service needs for its server to be asked at all. Only Services with a cluster IP are judged.
+func lacks(ref *apiregistrationv1.ServiceReference, service *corev1.Service, all []*discoveryv1.EndpointSlice) (reason, message string) {
+	if service.Spec.Type != corev1.ServiceTypeClusterIP {
+		return "", ""
+	}
+	port := int32(443)
+	if ref.Port != nil {
+		port = *ref.Port
+	}
+	i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == port })
+	if i < 0 {
+		return "ServicePortError", fmt.Sprintf("service/%s in %q is not listening on port %d", ref.Name, ref.Namespace, port)
+	}
+	portName := service.Spec.Ports[i].Name
+	found := false
+	for _, slice := range all {
+		if slice.Labels[discoveryv1.LabelServiceName] != ref.Name {
+			continue
+		}
+		if found = true; serves(slice, portName) {
+			return "", ""
+		}
+	}
+	if !found {
+		return "EndpointsNotFound", fmt.Sprintf("cannot find endpointslices for service/%s in %q", ref.Name, ref.Namespace)
+	}
+	return "MissingEndpoints", fmt.Sprintf("endpointslices for service/%s in %q have no addresses with port name %q", ref.Name, ref.Namespace, portName)
+}
+
+// serves reports whether a slice has somebody who is ready behind a port of this name.
+func serves(slice *discoveryv1.EndpointSlice, portName string) bool {
+	ready := slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool {
+		return len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready)
+	})
+	return ready && slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
+		return p.Name == nil && portName == "" || p.Name != nil && *p.Name == portName
+	})
+}
+
+// probe asks the server for its group version. If the first who is asked fails, several others are asked at once: a
+// Service is as good as its best endpoint.
+func (r *remote) probe(ctx context.Context) error {
+	err := r.probeOnce(ctx)
+	if err == nil || r.broken != nil || ctx.Err() != nil {
+		return err
+	}
+	results := make(chan error, moreAttempts)
+	for range moreAttempts {
+		go func() { results <- r.probeOnce(ctx) }()
+	}
+	for range moreAttempts {
+		if again := <-results; again == nil {
+			err = nil // the others still end before this does
+		}
+	}
+	return err
+}
+
+func (r *remote) probeOnce(ctx context.Context) error {
+	if r.broken != nil {
+		return r.broken
+	}
+	at, err := r.at()
+	if err != nil {
+		return err
+	}
+	at.Path = r.path()
+	got, err := r.fetch(ctx, at, asProber(), checkTimeout)
+	if err == nil && (got.code < 200 || got.code > 299) {
+		err = fmt.Errorf("bad status from %s: %d", at, got.code)
+	}
+	if err != nil {
+		return fmt.Errorf("failing or missing response from %s: %w", at, err)
+	}
+	return nil
+}
+
+func asProber() http.Header {
+	return http.Header{"X-Remote-User": {prober}, "X-Remote-Group": {user.SystemPrivilegedGroup}}
+}
+
+// tell writes the condition, if it says anything new.
+func (r *remote) tell(ctx context.Context, condition apiregistrationv1.APIServiceCondition) error {
+	lost := false
+	_, err := r.owner.config.Objects.Update(ctx, resource, "", r.name, func(obj kinds.Object) (kinds.Object, error) {
+		s, ok := obj.(*apiService)
+		if !ok || !reflect.DeepEqual(&s.Spec, r.spec) {
+			return nil, errOutdated
+		}
+		lost = helper.IsAPIServiceConditionTrue(s, condition.Type)
+		helper.SetAPIServiceCondition(s, condition)
+		return s, nil
+	})
+	if err == nil && lost && condition.Status != apiregistrationv1.ConditionTrue {
+		r.owner.metrics.marked.WithLabelValues(r.name, condition.Reason).Inc()
+	}
+	if apierrors.IsNotFound(err) || errors.Is(err, errOutdated) {
+		return nil // it is about to be given up
+	}
+	return err
+}

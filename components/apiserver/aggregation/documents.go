@@ -1,0 +1,133 @@
+package aggregation
+
+import (
+	"context"
+	"crypto/sha512"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+
+	"quintet.dev/quintet/components/apiserver/openapi"
+)
+
+// documents are what a server says of itself in OpenAPI. They are fetched when somebody asks for them.
+type documents struct {
+	mu  sync.Mutex
+	v2  fetched
+	v3  fetched
+	own map[string]string // made of v3: the documents of the group version
+}
+
+// fetched is an answer, of when it is, and whether there was one. What can't be fetched again stays as it was.
+type fetched struct {
+	at   time.Time
+	etag string
+	body []byte
+}
+
+const (
+	documentFresh   = 30 * time.Second // how long a document is used without asking again
+	documentTimeout = 10 * time.Second
+)
+
+var _ openapi.Source = route{}
+
+// GroupVersion implements openapi.Source.
+func (t route) GroupVersion() schema.GroupVersion { return t.groupVersion() }
+
+// DocumentV2 implements openapi.Source.
+func (t route) DocumentV2(ctx context.Context) *openapi.Document {
+	d := &t.documents
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t.refresh(ctx, &d.v2, "/openapi/v2")
+	if d.v2.body == nil {
+		return nil
+	}
+	return &openapi.Document{Hash: d.v2.etag, Body: d.v2.body}
+}
+
+// PathsV3 implements openapi.Source.
+func (t route) PathsV3(ctx context.Context) map[string]string {
+	d := &t.documents
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !t.refresh(ctx, &d.v3, "/openapi/v3") {
+		return d.own
+	}
+	own, err := t.pathsIn(d.v3.body)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "An extension server's list of OpenAPI documents can't be read", "name", t.name)
+		return d.own
+	}
+	d.own = own
+	return own
+}
+
+// pathsIn reads a list of documents, and picks those of the group version and its group. nil says that there is no list.
+func (t route) pathsIn(body []byte) (map[string]string, error) {
+	if body == nil {
+		return nil, nil
+	}
+	var list struct {
+		Paths map[string]struct {
+			ServerRelativeURL string `json:"serverRelativeURL"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, err
+	}
+	own := map[string]string{}
+	version := strings.TrimPrefix(t.path(), "/")
+	for path, at := range list.Paths {
+		// It must be where requests for it come by here.
+		if u, err := url.Parse(at.ServerRelativeURL); err != nil || u.Host != "" || u.Path != "/openapi/v3/"+path {
+			continue
+		}
+		if path == version || path == "apis/"+t.spec.Group {
+			own[path] = at.ServerRelativeURL
+		}
+	}
+	return own, nil
+}
+
+// refresh fetches a document again if it is old, and reports whether it is another one now. A server that says that it
+// has none has none.
+func (t route) refresh(ctx context.Context, f *fetched, path string) (changed bool) {
+	now := t.owner.config.Clock.Now()
+	if !t.available || !f.at.IsZero() && now.Sub(f.at) < documentFresh {
+		return false
+	}
+	header := http.Header{"Accept": {"application/json"}, "X-Remote-User": {compiler}}
+	if f.etag != "" {
+		header.Set("If-None-Match", f.etag)
+	}
+	got, err := t.get(ctx, path, header, documentTimeout)
+	if ctx.Err() != nil {
+		return false
+	}
+	f.at = now
+	switch {
+	case err != nil:
+		klog.FromContext(ctx).Error(err, "An extension server's OpenAPI document can't be fetched", "name", t.name, "path", path)
+		return false
+	case got.code == http.StatusOK:
+		f.body, f.etag = got.body, got.header.Get("ETag")
+		if f.etag == "" {
+			f.etag = fmt.Sprintf(`"%X"`, sha512.Sum512(got.body))
+		}
+		return true
+	case got.code == http.StatusNotFound, got.code == http.StatusForbidden:
+		changed = f.body != nil
+		f.body, f.etag = nil, ""
+		return changed
+	}
+	return false
+}

@@ -1,0 +1,110 @@
+package aggregation
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/proxy"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	proxyrequest "k8s.io/apiserver/pkg/util/proxy"
+	"k8s.io/client-go/transport"
+	"k8s.io/klog/v2"
+
+	reply "quintet.dev/quintet/components/apiserver/handlers/answer"
+)
+
+// routes says who serves the group versions that this server doesn't. It is replaced as a whole.
+type routes map[schema.GroupVersion]route
+
+// route is a remote, and whether its APIService says that it can be used.
+type route struct {
+	*remote
+	available bool
+}
+
+// Route returns what serves a request in the place of this server, or nil. Authentication, authorization and the rest of
+// the chain are past by then.
+func (a *Aggregator) Route(r *http.Request) http.Handler {
+	table := *a.routes.Load()
+	if len(table) == 0 {
+		return nil
+	}
+	gv, ok := groupVersionIn(r.URL.Path)
+	if !ok {
+		return nil
+	}
+	if to, ok := table[gv]; ok {
+		return to
+	}
+	return nil
+}
+
+// groupVersionIn finds it in /apis/<group>/<version> and all that is below.
+func groupVersionIn(path string) (gv schema.GroupVersion, ok bool) {
+	rest, ok := strings.CutPrefix(path, "/apis/")
+	if !ok {
+		return gv, false
+	}
+	if gv.Group, rest, ok = strings.Cut(rest, "/"); !ok {
+		return gv, false
+	}
+	gv.Version, _, _ = strings.Cut(rest, "/")
+	return gv, gv.Version != ""
+}
+
+// ServeHTTP passes the request on in the name of its user, whom the headers tell and this server's certificate vouches for.
+func (t route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !t.available {
+		serviceUnavailable(w)
+		return
+	}
+	who, ok := request.UserFrom(r.Context())
+	if !ok {
+		http.Error(w, "missing user", http.StatusInternalServerError)
+		return
+	}
+	at, err := t.at()
+	if err == nil {
+		err = t.broken
+	}
+	if err != nil {
+		klog.FromContext(r.Context()).Error(err, "An extension server can't be reached", "name", t.name)
+		serviceUnavailable(w)
+		return
+	}
+	at.Path, at.RawQuery = r.URL.Path, r.URL.RawQuery
+	passed, done := proxyrequest.NewRequestForProxy(at, r)
+	defer done()
+	if id := w.Header().Get(auditID); id != "" {
+		passed.Header.Set(auditID, id)
+	}
+	user := func(via http.RoundTripper) http.RoundTripper {
+		return transport.NewAuthProxyRoundTripper(who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra(), via)
+	}
+	h := proxy.NewUpgradeAwareHandler(at, user(t.transport), true, false, responder{})
+	h.UpgradeTransport = proxy.NewUpgradeRequestRoundTripper(t.transport, user(proxy.MirrorRequest))
+	h.UseLocationHost, h.RejectForwardingRedirects = true, true
+	h.ServeHTTP(w, passed)
+}
+
+const auditID = "Audit-Id"
+
+func serviceUnavailable(w http.ResponseWriter) {
+	http.Error(w, "service unavailable", http.StatusServiceUnavailable)
+}
+
+// responder answers a request that the extension server didn't.
+type responder struct{}
+
+// Error implements proxy.ErrorResponder.
+func (responder) Error(w http.ResponseWriter, r *http.Request, err error) {
+	if errors.Is(err, context.DeadlineExceeded) {
+		reply.Error(w, r, apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
+		return
+	}
+	http.Error(w, err.Error(), http.StatusServiceUnavailable)
+}

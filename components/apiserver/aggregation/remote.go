@@ -1,0 +1,157 @@
+package aggregation
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+)
+
+// remote is a group version that an extension server serves, as one state of its APIService's spec says, seen with one
+// client certificate.
+type remote struct {
+	name  string // of the APIService
+	spec  *apiregistrationv1.APIServiceSpec
+	pair  *keyPair
+	owner *Aggregator
+
+	// transport is nil if it can't be made; why is in broken.
+	transport *http.Transport
+	broken    error
+
+	wake chan struct{}
+
+	described atomic.Pointer[description]
+	documents documents
+}
+
+// description is what discovery tells of the group version, and what it was made of: the aggregated form by its ETag, or
+// the plain one.
+type description struct {
+	etag    string
+	plain   string
+	version *apidiscoveryv2.APIVersionDiscovery
+}
+
+func (a *Aggregator) newRemote(s *apiService, pair *keyPair) *remote {
+	r := &remote{name: s.Name, spec: &s.Spec, pair: pair, owner: a, wake: make(chan struct{}, 1)}
+	r.transport, r.broken = newTransport(r.spec, pair)
+	return r
+}
+
+func (r *remote) groupVersion() schema.GroupVersion {
+	return schema.GroupVersion{Group: r.spec.Group, Version: r.spec.Version}
+}
+
+// path is that of the group version, and of its discovery.
+func (r *remote) path() string { return "/apis/" + r.spec.Group + "/" + r.spec.Version }
+
+func newTransport(spec *apiregistrationv1.APIServiceSpec, pair *keyPair) (*http.Transport, error) {
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12, InsecureSkipVerify: spec.InsecureSkipTLSVerify,
+		ServerName: spec.Service.Name + "." + spec.Service.Namespace + ".svc",
+	}
+	if len(spec.CABundle) > 0 {
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(spec.CABundle) {
+			return nil, errors.New("unable to load root certificates: spec.caBundle holds no usable certificate")
+		}
+	}
+	if pair != nil {
+		config.Certificates = []tls.Certificate{pair.pair}
+	}
+	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		DialContext: dialer.DialContext, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second,
+		ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 25,
+	}, nil
+}
+
+// close drops connections that are idle; requests that are under way end as they began.
+func (r *remote) close() {
+	if r.transport != nil {
+		r.transport.CloseIdleConnections()
+	}
+}
+
+// poke makes the remote be looked at now.
+func (r *remote) poke() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// at finds one of those who serve the Service.
+func (r *remote) at() (*url.URL, error) {
+	s := r.spec.Service
+	port := int32(443)
+	if s.Port != nil {
+		port = *s.Port
+	}
+	return r.owner.config.Services.ResolveEndpoint(s.Namespace, s.Name, port)
+}
+
+// The users as whom this server itself asks.
+const (
+	prober   = "system:kube-aggregator" // for health and discovery
+	compiler = "system:aggregator"      // for OpenAPI
+)
+
+// answer is what a server said to a GET.
+type answer struct {
+	code   int
+	header http.Header
+	body   []byte
+}
+
+// longest bounds what is read of one answer: documents of large servers take a few megabytes.
+const longest = 64 << 20
+
+// get asks one of the servers; header is sent with the request. Redirects are not followed.
+func (r *remote) get(ctx context.Context, path string, header http.Header, timeout time.Duration) (*answer, error) {
+	if r.broken != nil {
+		return nil, r.broken
+	}
+	at, err := r.at()
+	if err != nil {
+		return nil, err
+	}
+	at.Path = path
+	return r.fetch(ctx, at, header, timeout)
+}
+
+func (r *remote) fetch(ctx context.Context, at *url.URL, header http.Header, timeout time.Duration) (*answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header = header
+	client := http.Client{
+		Transport:     r.transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, longest+1))
+	if err == nil && len(body) > longest {
+		err = fmt.Errorf("the answer from %s is longer than %d bytes", at, longest)
+	}
+	return &answer{response.StatusCode, response.Header, body}, err
+}

@@ -1,0 +1,32 @@
+package apiserver
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"quintet.dev/quintet/components/apiserver/handlers/answer"
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+// authorize refuses what the chain of authorizers, which is made after the kinds are, doesn't allow.
+func (s *Server) authorize(ctx context.Context, a authorizer.AttributesRecord) error {
+	decision, reason, err := s.authz.Authorize(ctx, a)
+	switch {
+	case decision == authorizer.DecisionAllow:
+		return nil
+	case err != nil:
+		return err
+	}
+	return answer.Forbidden(a, reason)
+}
+
+// namespaceLabels returns the labels of a namespace as the caches have them.
+func (s *Server) namespaceLabels(ctx context.Context, name string) (map[string]string, error) {
+	ns, err := objects.As[*corev1.Namespace](s.local.Get(ctx, corev1.Resource("namespaces"), "", name))
+	if err != nil {
+		return nil, err
+	}
+	return ns.Labels, nil
+}

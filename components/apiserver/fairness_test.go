@@ -1,0 +1,158 @@
+package apiserver_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"quintet.dev/quintet/components/apiserver"
+)
+
+func fair(c *apiserver.Config) {
+	c.PriorityAndFairness, c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight = true, 4, 4
+}
+
+func TestFairnessNeedsSeats(t *testing.T) {
+	_, err := apiserver.New(apiserver.Config{Storage: apiserver.StorageMemory, PriorityAndFairness: true})
+	if err == nil || !strings.Contains(err.Error(), "--max-requests-inflight") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// TestFairness: one flow has a level of its own that lets nothing through; the other flows don't notice.
+func TestFairness(t *testing.T) {
+	f := start(t, fair)
+	ctx := t.Context()
+	admin, alice := kubernetes.NewForConfigOrDie(f.as("admin")), f.as("alice")
+	_, err := admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "devs"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "dev"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, level := ofAlice()
+	level, err = admin.FlowcontrolV1().PriorityLevelConfigurations().Create(ctx, level, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema, err = admin.FlowcontrolV1().FlowSchemas().Create(ctx, schema, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport, err := rest.HTTPClientFor(alice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func() *http.Response {
+		r, err := transport.Get(alice.Host + "/api/v1/namespaces/default/pods")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		_ = r.Body.Close()
+		return r
+	}
+	eventually(t, "requests carry the identity of their level", func() bool {
+		r := get()
+		return r.Header.Get(flowcontrolv1.ResponseHeaderMatchedPriorityLevelConfigurationUID) == string(level.UID) &&
+			r.Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID) == string(schema.UID)
+	})
+	eventually(t, "the schema's status tells that its level exists", func() bool {
+		s, err := admin.FlowcontrolV1().FlowSchemas().Get(ctx, schema.Name, metav1.GetOptions{})
+		return err == nil && len(s.Status.Conditions) == 1 && s.Status.Conditions[0].Status == flowcontrolv1.ConditionFalse
+	})
+	level.Spec.Limited.NominalConcurrencyShares = ptr.To(int32(0))
+	if _, err := admin.FlowcontrolV1().PriorityLevelConfigurations().Update(ctx, level, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// A level without seats still serves one request at a time; this one doesn't end.
+	release := hold(t, transport, alice.Host+"/api/v1/namespaces/default/configmaps?dryRun=All")
+	defer release()
+	eventually(t, "requests are refused", func() bool {
+		r := get()
+		return r.StatusCode == http.StatusTooManyRequests && r.Header.Get("Retry-After") != ""
+	})
+	dump, err := admin.CoreV1().RESTClient().Get().AbsPath("/debug/api_priority_and_fairness/dump_priority_levels").Do(ctx).Raw()
+	if err != nil || !strings.Contains(string(dump), "\nalice,") {
+		t.Errorf("the dump of levels: %v\n%s", err, dump)
+	}
+	if _, err := admin.CoreV1().Pods("default").List(ctx, metav1.ListOptions{}); err != nil {
+		t.Errorf("another flow: %v", err)
+	}
+}
+
+// hold keeps a request under way whose body doesn't end, until the result is called.
+func hold(t *testing.T, transport *http.Client, url string) (release func()) {
+	t.Helper()
+	body, unfinished := io.Pipe()
+	holding, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for holding.Err() == nil { // it may be refused itself
+			held, err := http.NewRequestWithContext(holding, http.MethodPost, url, io.NopCloser(body))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if r, err := transport.Do(held); err == nil {
+				_ = r.Body.Close()
+			}
+		}
+	}()
+	return func() { stop(); _ = unfinished.Close(); <-ended }
+}
+
+// ofAlice gives Alice a level that doesn't queue.
+func ofAlice() (*flowcontrolv1.FlowSchema, *flowcontrolv1.PriorityLevelConfiguration) {
+	meta := metav1.ObjectMeta{Name: "alice"}
+	return &flowcontrolv1.FlowSchema{ObjectMeta: meta, Spec: flowcontrolv1.FlowSchemaSpec{
+			PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "alice"},
+			MatchingPrecedence:         2,
+			Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
+				Subjects: []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindUser, User: &flowcontrolv1.UserSubject{Name: "alice"}}},
+				ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
+					Verbs: []string{"*"}, APIGroups: []string{"*"}, Resources: []string{"*"}, ClusterScope: true, Namespaces: []string{"*"},
+				}},
+			}},
+		}}, &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: meta, Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+			Type: flowcontrolv1.PriorityLevelEnablementLimited,
+			Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+				NominalConcurrencyShares: ptr.To(int32(10)), BorrowingLimitPercent: ptr.To(int32(0)),
+				LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject},
+			},
+		}}
+}
+
+// TestWatchesHoldNoSeats: watches that have begun don't keep others out, however many there are.
+func TestWatchesHoldNoSeats(t *testing.T) {
+	f := start(t, fair, func(c *apiserver.Config) { c.AuthorizationModes = []string{"AlwaysAllow"} })
+	alice := kubernetes.NewForConfigOrDie(f.as("alice"))
+	for range 40 {
+		w, err := alice.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Stop()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := alice.CoreV1().ConfigMaps("default").Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "c"}}, metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Errorf("a write beside 40 watches: %v", err)
+	}
+}

@@ -1,0 +1,100 @@
+// Package follow keeps up to date what was made of files: when their content changes, it is made again. Content that can't
+// be used is told of, and what came before stays.
+package follow
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"time"
+
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+const (
+	// Every is how often files are looked at.
+	Every = time.Second
+	// Retry is after how long content that could not be used is tried again, for what it needs may have come meanwhile.
+	Retry = time.Minute
+)
+
+// Files are some files of which something is made together.
+type Files struct {
+	paths   []string
+	apply   func(ctx context.Context, contents [][]byte) error
+	applied sum
+	failed  sum
+	retryAt time.Time
+}
+
+type sum [sha256.Size]byte
+
+// New reads the files and calls apply with their contents, in the order of the paths. It fails if that does, with an error
+// that names the file that can't be read, or all of them.
+func New(apply func(ctx context.Context, contents [][]byte) error, paths ...string) (*Files, error) {
+	f := &Files{paths: paths, apply: apply}
+	contents, sum, err := f.read()
+	if err != nil {
+		return nil, err
+	}
+	if err := apply(context.Background(), contents); err != nil {
+		return nil, err
+	}
+	f.applied = sum
+	return f, nil
+}
+
+// Run calls apply for contents that differ from those applied last, until ctx ends. It is called once.
+func (f *Files) Run(ctx context.Context, clk clock.WithTicker) error {
+	ticker := clk.NewTicker(Every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+			if err := f.look(ctx, clk.Now()); err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "Keeping what was read before", "files", f.paths)
+			}
+		}
+	}
+}
+
+// look applies what is new. Content that failed is told of once, and tried again now and then.
+func (f *Files) look(ctx context.Context, now time.Time) error {
+	contents, sum, err := f.read()
+	if err == nil && sum == f.applied {
+		f.retryAt = time.Time{}
+		return nil
+	}
+	if sum == f.failed && now.Before(f.retryAt) {
+		return nil
+	}
+	if err == nil {
+		if err = f.apply(ctx, contents); err == nil {
+			klog.FromContext(ctx).Info("Read again", "files", f.paths)
+			f.applied = sum
+			return nil
+		}
+	}
+	f.failed, f.retryAt = sum, now.Add(Retry)
+	return err
+}
+
+// read returns all contents and their sum; the sum of files that can't be read is that of the error.
+func (f *Files) read() ([][]byte, sum, error) {
+	hash := sha256.New()
+	contents := make([][]byte, len(f.paths))
+	for i, path := range f.paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, sha256.Sum256([]byte(err.Error())), err
+		}
+		fmt.Fprintf(hash, "%d:", len(content))
+		hash.Write(content)
+		contents[i] = content
+	}
+	return contents, sum(hash.Sum(nil)), nil
+}

@@ -1,0 +1,104 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	testingclock "k8s.io/utils/clock/testing"
+)
+
+func write(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestLook(t *testing.T) {
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "one"), filepath.Join(dir, "two")
+	write(t, one, "a")
+	write(t, two, "b")
+	var seen []string
+	broken := true
+	f, err := New(func(_ context.Context, contents [][]byte) error {
+		all := string(contents[0]) + string(contents[1])
+		seen = append(seen, all)
+		if broken && strings.Contains(all, "bad") {
+			return errors.New("bad content")
+		}
+		return nil
+	}, one, two)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for _, step := range []struct {
+		name  string
+		do    func()
+		calls int
+		fails bool
+	}{
+		{"nothing changed", func() {}, 0, false},
+		{"one changed", func() { write(t, two, "c") }, 1, false},
+		{"applied once", func() {}, 0, false},
+		{"bad", func() { write(t, one, "bad") }, 1, true},
+		{"told once", func() {}, 0, false},
+		{"tried again", func() { now = now.Add(Retry) }, 1, true},
+		{"as before", func() { write(t, one, "a") }, 0, false},
+		{"bad again", func() { write(t, one, "bad") }, 1, true},
+		{"mended elsewhere", func() { broken = false; now = now.Add(Retry) }, 1, false},
+		{"gone", func() { _ = os.Remove(one) }, 0, true},
+		{"back", func() { write(t, one, "d") }, 1, false},
+	} {
+		seen = nil
+		step.do()
+		if err := f.look(context.Background(), now); (err != nil) != step.fails || len(seen) != step.calls {
+			t.Errorf("%s: %v, applied %q", step.name, err, seen)
+		}
+	}
+}
+
+func TestNewFails(t *testing.T) {
+	fine := filepath.Join(t.TempDir(), "fine")
+	write(t, fine, "")
+	never := func(context.Context, [][]byte) error { return errors.New("never") }
+	if _, err := New(never, fine); err == nil || err.Error() != "never" {
+		t.Errorf("content that can't be used: %v", err)
+	}
+	if _, err := New(never, fine, "/none/file"); err == nil || !strings.Contains(err.Error(), "/none/file") {
+		t.Errorf("a file that isn't there: %v", err)
+	}
+}
+
+func TestRun(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	write(t, path, "a")
+	applied := make(chan string, 1)
+	f, err := New(func(_ context.Context, contents [][]byte) error { applied <- string(contents[0]); return nil }, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-applied
+	clk := testingclock.NewFakeClock(time.Now())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- f.Run(ctx, clk) }()
+	write(t, path, "b")
+	for got := ""; got != "b"; { // the first tick may come before the ticker is there
+		clk.Step(Every)
+		select {
+		case got = <-applied:
+		default:
+		}
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,110 @@
+package handlers
+
+import (
+	"bytes"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	auditapi "k8s.io/apiserver/pkg/apis/audit"
+	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/endpoints/deprecation"
+
+	"quintet.dev/quintet/components/apiserver/auditing/record"
+	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// auditRequest notes the hub object that the request carries, in the version in which it came.
+func (c *call) auditRequest(obj kinds.Object) {
+	record.Request(c.ctx, obj, c.gvr, c.info.Subresource, c.auditShown)
+}
+
+// auditBody notes an object of the kind given that the request carries and that has no versions.
+func (c *call) auditBody(obj runtime.Object, kind schema.GroupVersionKind) {
+	record.Request(c.ctx, obj, c.gvr, c.info.Subresource, auditKind(kind))
+}
+
+func (c *call) auditShown(obj runtime.Object) ([]byte, error) {
+	shown, err := c.fromHub(obj.(kinds.Object))
+	if err != nil {
+		return nil, err
+	}
+	return serial.Body(shown, c.gvk, serial.JSON)
+}
+
+// auditDeprecation notes that the request is for a version on its way out.
+func (c *call) auditDeprecation() {
+	if record.Level(c.ctx) == auditapi.LevelNone {
+		return
+	}
+	audit.AddAuditAnnotation(c.ctx, "k8s.io/deprecated", "true")
+	if release := deprecation.RemovedRelease(c.version.New()); release != "" {
+		audit.AddAuditAnnotation(c.ctx, "k8s.io/removed-release", release)
+	}
+}
+
+// auditKind encodes objects that are what they are.
+func auditKind(kind schema.GroupVersionKind) record.Encode {
+	return func(obj runtime.Object) ([]byte, error) { return serial.Body(obj, kind, serial.JSON) }
+}
+
+// auditEntry notes that an object is answered in the format given.
+func (c *call) auditEntry(f *cache.Format, e *cache.Entry) {
+	if !record.WantsResponse(c.ctx) {
+		return
+	}
+	record.Response(c.ctx, e.Object, func(obj runtime.Object) ([]byte, error) {
+		return c.format(serial.JSON, f.Shape).Encode(obj.(kinds.Object))
+	})
+}
+
+// auditList notes that a list is answered, whose items are in the format given.
+func (c *call) auditList(l *cache.List, out serial.List, f *cache.Format) {
+	if !record.WantsResponse(c.ctx) {
+		return
+	}
+	format := c.format(serial.JSON, f.Shape)
+	record.Response(c.ctx, listed(l), func(obj runtime.Object) ([]byte, error) {
+		out.Items = func(yield func([]byte, error) bool) {
+			for _, item := range obj.(*metav1.List).Items {
+				if body, err := format.Encode(item.Object.(kinds.Object)); !yield(body, err) {
+					return
+				}
+			}
+		}
+		var buf bytes.Buffer
+		err := serial.WriteList(&buf, serial.JSON, out)
+		return buf.Bytes(), err
+	})
+}
+
+// auditTable notes that objects are answered as the rows of a table.
+func (c *call) auditTable(l *cache.List, out serial.Table, include metav1.IncludeObjectPolicy) {
+	if !record.WantsResponse(c.ctx) {
+		return
+	}
+	record.Response(c.ctx, listed(l), func(obj runtime.Object) ([]byte, error) {
+		entries := make([]*cache.Entry, len(l.Entries))
+		for i, item := range obj.(*metav1.List).Items {
+			entries[i] = unstored(item.Object.(kinds.Object))
+		}
+		out.Rows = c.rows(entries, include)
+		return serial.TableBody(out)
+	})
+}
+
+// listed is a list as an object, of which a copy without managed fields can be made.
+func listed(l *cache.List) *metav1.List {
+	out := &metav1.List{Items: make([]runtime.RawExtension, len(l.Entries))}
+	for i, e := range l.Entries {
+		out.Items[i].Object = e.Object
+	}
+	return out
+}
+
+// auditPlain notes that an object is answered that is in no cache.
+func (c *call) auditPlain(obj runtime.Object, kind schema.GroupVersionKind) {
+	record.Response(c.ctx, obj, auditKind(kind))
+}

@@ -1,0 +1,197 @@
+package handlers
+
+import (
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// interfaces is what admission needs to know of objects that it shows to others, and takes back from them, in versions of
+// their choice: of the kinds of the program and of custom resources alike. It implements admission.ObjectInterfaces and
+// its parts.
+type interfaces struct {
+	*API
+	types map[reflect.Type]*kinds.Version // of the kinds of the program
+	kinds map[schema.GroupVersionKind]*kinds.Version
+}
+
+var _ admission.ObjectInterfaces = &interfaces{}
+
+func newInterfaces(a *API) *interfaces {
+	i := &interfaces{API: a, types: map[reflect.Type]*kinds.Version{}, kinds: map[schema.GroupVersionKind]*kinds.Version{}}
+	for _, r := range a.config.Resources {
+		for n := range r.Kind.Versions {
+			v := &r.Kind.Versions[n]
+			i.types[reflect.TypeOf(v.New())] = v
+			i.kinds[v.WithKind(r.Kind.Name)] = v
+		}
+	}
+	return i
+}
+
+func (i *interfaces) GetObjectCreater() runtime.ObjectCreater     { return i }
+func (i *interfaces) GetObjectTyper() runtime.ObjectTyper         { return i.config.Scheme }
+func (i *interfaces) GetObjectDefaulter() runtime.ObjectDefaulter { return i }
+func (i *interfaces) GetObjectConvertor() runtime.ObjectConvertor { return i }
+func (i *interfaces) GetEquivalentResourceMapper() runtime.EquivalentResourceMapper {
+	return i
+}
+
+// version is the version of a kind that obj has; nil for what is no object of the table (scales, options).
+func (i *interfaces) version(obj any) *kinds.Version {
+	if u, ok := obj.(runtime.Unstructured); ok {
+		return i.versionOf(u.GetObjectKind().GroupVersionKind())
+	}
+	return i.types[reflect.TypeOf(obj)]
+}
+
+func (i *interfaces) versionOf(gvk schema.GroupVersionKind) *kinds.Version {
+	if v := i.kinds[gvk]; v != nil {
+		return v
+	}
+	if custom := i.custom.Load(); custom != nil {
+		return custom.kinds[gvk]
+	}
+	return nil
+}
+
+// New implements runtime.ObjectCreater.
+func (i *interfaces) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
+	if v := i.versionOf(gvk); v != nil {
+		return serial.WithKind(v.New(), gvk), nil
+	}
+	return i.config.Scheme.New(gvk)
+}
+
+// Default implements runtime.ObjectDefaulter.
+func (i *interfaces) Default(in runtime.Object) {
+	if v := i.version(in); v != nil && v.Default != nil {
+		v.Default(in.(kinds.Object))
+	}
+}
+
+// Convert implements runtime.ObjectConvertor: it makes out, of which the type (or, if it is unstructured, what it says of
+// itself) tells the version, the same object as in. Of in nothing is changed, but the two may share what they point to.
+func (i *interfaces) Convert(in, out, _ any) error {
+	obj, err := i.typed(in)
+	if err != nil {
+		return err
+	}
+	if from, to := i.version(obj), i.version(out); from != to {
+		if obj, err = convert(obj, from, to); err != nil {
+			return err
+		}
+	}
+	target, ok := out.(runtime.Object)
+	if !ok || reflect.TypeOf(obj) != reflect.TypeOf(out) {
+		return fmt.Errorf("can't convert %T to %T", in, out)
+	}
+	kind := target.GetObjectKind().GroupVersionKind()
+	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(serial.ShallowCopy(obj)).Elem())
+	target.GetObjectKind().SetGroupVersionKind(kind)
+	return nil
+}
+
+// typed is in as its Go type, if it is unstructured content of a kind that has one: policies compute with such.
+func (i *interfaces) typed(in any) (runtime.Object, error) {
+	obj, ok := in.(runtime.Object)
+	if !ok {
+		return nil, fmt.Errorf("can't convert %T", in)
+	}
+	u, free := in.(runtime.Unstructured)
+	if !free || !i.config.Scheme.Recognizes(obj.GetObjectKind().GroupVersionKind()) {
+		return obj, nil
+	}
+	out, err := i.config.Scheme.New(obj.GetObjectKind().GroupVersionKind())
+	if err != nil {
+		return nil, err
+	}
+	return out, runtime.DefaultUnstructuredConverter.FromUnstructured(u.UnstructuredContent(), out)
+}
+
+func convert(in runtime.Object, from, to *kinds.Version) (runtime.Object, error) {
+	obj, ok := in.(kinds.Object)
+	if !ok || from == nil || to == nil {
+		return nil, fmt.Errorf("can't convert a %T to another version", in)
+	}
+	var err error
+	if from.ToHub != nil {
+		if obj, err = from.ToHub(obj); err != nil {
+			return nil, err
+		}
+	}
+	if to.FromHub != nil {
+		obj, err = to.FromHub(obj)
+	}
+	return obj, err
+}
+
+// ConvertToVersion implements runtime.ObjectConvertor.
+func (i *interfaces) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	known, _, err := i.config.Scheme.ObjectKinds(in)
+	if u, ok := in.(runtime.Unstructured); ok {
+		known, err = []schema.GroupVersionKind{u.GetObjectKind().GroupVersionKind()}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	gvk, ok := target.KindForGroupVersionKinds(known)
+	if !ok {
+		return nil, runtime.NewNotRegisteredErrForTarget("quintet", reflect.TypeOf(in), target)
+	}
+	out, err := i.New(gvk)
+	if err != nil {
+		return nil, err
+	}
+	return out, i.Convert(in, out, nil)
+}
+
+// ConvertFieldLabel implements runtime.ObjectConvertor.
+func (i *interfaces) ConvertFieldLabel(gvk schema.GroupVersionKind, label, value string) (string, string, error) {
+	return i.config.Scheme.ConvertFieldLabel(gvk, label, value)
+}
+
+// doorTo finds the door of a resource or subresource, or nil.
+func (a *API) doorTo(resource schema.GroupVersionResource, subresource string) *door {
+	key := doorKey{resource.GroupVersion(), resource.Resource, subresource}
+	if d := a.doors[key]; d != nil {
+		return d
+	}
+	if custom := a.custom.Load(); custom != nil {
+		if d := custom.doors[key]; d != nil && !d.version.Unserved {
+			return d
+		}
+	}
+	return nil
+}
+
+// EquivalentResourcesFor implements runtime.EquivalentResourceMapper: the versions, and other groups, in which the same
+// objects are served.
+func (i *interfaces) EquivalentResourcesFor(resource schema.GroupVersionResource, subresource string) []schema.GroupVersionResource {
+	d := i.doorTo(resource, subresource)
+	if d == nil {
+		return nil
+	}
+	var out []schema.GroupVersionResource
+	for n := range d.kind.Versions {
+		same := d.kind.Versions[n].WithResource(resource.Resource)
+		if i.doorTo(same, subresource) != nil {
+			out = append(out, same)
+		}
+	}
+	return out
+}
+
+// KindFor implements runtime.EquivalentResourceMapper.
+func (i *interfaces) KindFor(resource schema.GroupVersionResource, subresource string) schema.GroupVersionKind {
+	if d := i.doorTo(resource, subresource); d != nil {
+		return d.gvk
+	}
+	return schema.GroupVersionKind{}
+}

@@ -1,0 +1,174 @@
+package handlers
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// place is where a path leads.
+type place int
+
+const (
+	nowhere    place = iota
+	everywhere       // all objects of a namespaced kind, in whatever namespace
+	collection
+	object
+	view // subresource
+)
+
+// asked is the verb of a method at a place. A watch is asked for as a list is.
+var asked = map[place]map[string]string{
+	everywhere: {http.MethodGet: "list"},
+	collection: {http.MethodGet: "list", http.MethodPost: "create", http.MethodDelete: "deletecollection"},
+	object:     {http.MethodGet: "get", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"},
+	view: {
+		http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
+	},
+}
+
+// place finds where a path leads: namespaced kinds have a namespace in it, others have none.
+func (d *door) place(info *request.RequestInfo) place {
+	inNamespace := info.Namespace != "" && d.kind.Resource != "namespaces"
+	switch parts := len(info.Parts); {
+	case parts == 1 && d.kind.Namespaced && !inNamespace:
+		return everywhere
+	case inNamespace != d.kind.Namespaced:
+		return nowhere
+	case parts == 1:
+		return collection
+	case parts == 2:
+		return object
+	case parts == 3, d.connect != nil && d.sub.Name == "proxy":
+		return view
+	}
+	return nowhere
+}
+
+// route finds the verb of a request. What can't be asked for by any method isn't there.
+func (d *door) route(r *http.Request, info *request.RequestInfo) (string, error) {
+	at := d.place(info)
+	verb := asked[at][r.Method]
+	switch prefix := special(info); {
+	case prefix == "watch" && at != view && slices.Contains(d.verbs, "watch"):
+		if r.Method != http.MethodGet {
+			return "", generic(http.StatusMethodNotAllowed)
+		}
+		return "watch", nil
+	case prefix != "":
+		return "", generic(http.StatusNotFound)
+	case verb == "list" && info.Verb == "watch" && slices.Contains(d.verbs, "list"):
+		if !slices.Contains(d.verbs, "watch") {
+			return "", apierrors.NewMethodNotSupported(d.resource, "watch")
+		}
+		return "watch", nil
+	case d.connect != nil && d.sub.Name == "proxy" && (r.Method == http.MethodHead || r.Method == http.MethodOptions):
+		return "get", nil
+	case slices.Contains(d.verbs, verb):
+		return verb, nil
+	}
+	for _, other := range asked[at] {
+		if slices.Contains(d.verbs, other) {
+			return "", generic(http.StatusMethodNotAllowed)
+		}
+	}
+	return "", generic(http.StatusNotFound)
+}
+
+// special is what stands between the version and the resource in paths like /api/v1/watch/pods.
+func special(info *request.RequestInfo) string {
+	if info.Verb != "watch" && info.Verb != "proxy" {
+		return ""
+	}
+	rest := strings.TrimPrefix(strings.TrimPrefix(info.Path, "/"+info.APIPrefix+"/"), info.APIGroup+"/")
+	rest = strings.TrimPrefix(rest, info.APIVersion+"/")
+	if first, _, _ := strings.Cut(rest, "/"); first == "watch" || first == "proxy" {
+		return first
+	}
+	return ""
+}
+
+// formats checks what a request sends and wants against what there is at all at its place: coarser than what the verbs do
+// afterwards, and in words of its own, as with upstream.
+func (c *call) formats() error {
+	if c.kind.Custom != nil || c.connect != nil && c.sub.Name != "log" {
+		return nil
+	}
+	if c.verb == "patch" && !named(c.r.Header.Get("Content-Type"), patchTypes...) {
+		return genericWith(http.StatusUnsupportedMediaType, "415: Unsupported Media Type")
+	}
+	accept := c.r.Header.Get("Accept")
+	if accept == "" || named(accept, acceptable...) {
+		return nil
+	}
+	known := objectTypes
+	switch {
+	case c.connect != nil && named(accept, "text/plain"):
+		return nil
+	case c.connect != nil:
+		known = slices.Concat([]string{"text/plain"}, known)
+	case c.verb == "list", c.verb == "watch":
+		known = slices.Concat(known, streamTypes)
+	}
+	if length := c.r.Header.Get("Content-Length"); c.r.Method != http.MethodGet && c.r.Method != http.MethodDelete && (length == "" || length == "0") {
+		return genericWith(http.StatusUnsupportedMediaType,
+			"415: Unsupported Media Type\n\nAvailable representations: "+strings.Join(known, ", "))
+	}
+	return genericWith(http.StatusNotAcceptable, "406: Not Acceptable\n\nAvailable representations: "+strings.Join(known, ", "))
+}
+
+// The formats of a resource's objects, of streams of them, and of patches.
+var (
+	objectTypes = []string{serial.JSON.String(), serial.YAML.String(), serial.Protobuf.String()}
+	acceptable  = append([]string{"*/*"}, objectTypes...)
+	streamTypes = []string{serial.JSON.String() + ";stream=watch", serial.Protobuf.String() + ";stream=watch"}
+	patchTypes  = []string{
+		string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType),
+	}
+)
+
+// named tells whether a header that lists media types names one of those known.
+func named(header string, known ...string) bool {
+	for clause := range strings.SplitSeq(header, ",") {
+		media, _, _ := strings.Cut(clause, ";")
+		if slices.Contains(known, strings.Trim(media, " ")) {
+			return true
+		}
+	}
+	return false
+}
+
+// generic is an error that has nothing to tell but its code.
+func generic(code int) error { return genericWith(code, "") }
+
+func genericWith(code int, message string) error {
+	err := apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", message, 0, false)
+	if message != "" {
+		err.ErrStatus.Message = message
+	}
+	return err
+}
+
+// accept chooses the form of the response.
+func (c *call) accept() (err error) {
+	offer := negotiate.Offer{Media: negotiate.All, Shapes: c.shapes}
+	if c.kind.Custom != nil && !c.isScale() {
+		offer.Media = textMedia
+	}
+	c.choice, err = offer.Accept(c.r)
+	if err == nil && c.verb == "watch" {
+		err = c.choice.Stream()
+	}
+	return err
+}
+
+// textMedia are the formats of custom resources.
+var textMedia = []serial.MediaType{serial.JSON, serial.YAML}

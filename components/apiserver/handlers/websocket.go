@@ -1,0 +1,32 @@
+package handlers
+
+import (
+	"context"
+
+	"golang.org/x/net/websocket"
+	"k8s.io/apiserver/pkg/util/flowcontrol"
+	"k8s.io/streaming/pkg/httpstream/wsstream"
+
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// overWebSocket sends what feed produces as messages, one for each event: text for JSON, else binary, without the length
+// that goes before it in other streams.
+func (c *call) overWebSocket(ctx context.Context, feed func(context.Context, outlet)) {
+	websocket.Handler(func(ws *websocket.Conn) {
+		defer func() { _ = ws.Close() }()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			wsstream.IgnoreReceives(ws, 0) // until the client, or we, close it
+			cancel()
+		}()
+		flowcontrol.WatchInitialized(ctx)
+		feed(ctx, outlet{single: true, send: func(event []byte) error {
+			if c.choice.Media == serial.JSON {
+				return websocket.Message.Send(ws, string(event))
+			}
+			return websocket.Message.Send(ws, event[serial.FrameLength:])
+		}})
+	}).ServeHTTP(c.w, c.r)
+}

@@ -1,0 +1,108 @@
+// Package apiregistration is how APIServices behave when they are written and shown. What comes of them is in package
+// aggregation.
+package apiregistration
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration/validation"
+
+	"quintet.dev/quintet/components/apiserver/kinds/show"
+)
+
+type apiService = *apiregistrationv1.APIService
+
+// PrepareCreate starts the status. What this server serves itself is available from the first.
+func PrepareCreate(obj apiService, now metav1.Time) {
+	obj.Status = apiregistrationv1.APIServiceStatus{}
+	if obj.Spec.Service == nil {
+		helper.SetAPIServiceCondition(obj, Local(now))
+	}
+}
+
+// Local is the condition of what this server serves itself.
+func Local(now metav1.Time) apiregistrationv1.APIServiceCondition {
+	return apiregistrationv1.APIServiceCondition{
+		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue, LastTransitionTime: now,
+		Reason: "Local", Message: "Local APIServices are always available",
+	}
+}
+
+// PrepareStatusUpdate keeps all but the status.
+func PrepareStatusUpdate(_ context.Context, new, old apiService) {
+	new.Spec = old.Spec
+	new.Labels, new.Annotations = old.Labels, old.Annotations
+	new.Finalizers, new.OwnerReferences = old.Finalizers, old.OwnerReferences
+}
+
+// Validate checks a new object.
+func Validate(obj apiService) field.ErrorList {
+	in, err := internal(obj)
+	if err != nil {
+		return failed(err)
+	}
+	return validation.ValidateAPIService(in)
+}
+
+// ValidateUpdate checks a change.
+func ValidateUpdate(new, old apiService) field.ErrorList {
+	return checkChange(new, old, validation.ValidateAPIServiceUpdate)
+}
+
+// ValidateStatusUpdate checks a change of the status.
+func ValidateStatusUpdate(new, old apiService) field.ErrorList {
+	return checkChange(new, old, validation.ValidateAPIServiceStatusUpdate)
+}
+
+func checkChange(new, old apiService, check func(new, old *apiregistration.APIService) field.ErrorList) field.ErrorList {
+	in, err := internal(new)
+	if err != nil {
+		return failed(err)
+	}
+	was, err := internal(old)
+	if err != nil {
+		return failed(err)
+	}
+	return check(in, was)
+}
+
+// internal makes the form that the library validates.
+func internal(obj apiService) (*apiregistration.APIService, error) {
+	out := &apiregistration.APIService{}
+	return out, apiregistrationv1.Convert_v1_APIService_To_apiregistration_APIService(obj.DeepCopy(), out, nil)
+}
+
+func failed(err error) field.ErrorList {
+	return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
+}
+
+// Columns are those of kubectl get.
+func Columns() []metav1.TableColumnDefinition {
+	return show.Name().
+		String("Service", "The reference to the service that hosts this API endpoint.").
+		String("Available", "Whether this service is available.").
+		Age()
+}
+
+// Row are the cells of an object.
+func Row(obj apiService, now time.Time) []any {
+	service := "Local"
+	if s := obj.Spec.Service; s != nil {
+		service = s.Namespace + "/" + s.Name
+	}
+	available := string(apiregistrationv1.ConditionUnknown)
+	if c := helper.GetAPIServiceConditionByType(obj, apiregistrationv1.Available); c != nil {
+		available = string(c.Status)
+		if c.Status != apiregistrationv1.ConditionTrue {
+			available = fmt.Sprintf("%s (%s)", c.Status, c.Reason)
+		}
+	}
+	return []any{obj.Name, service, available, show.Age(obj.CreationTimestamp, now)}
+}

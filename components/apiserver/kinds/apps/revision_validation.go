@@ -1,0 +1,31 @@
+package apps
+
+import (
+	"encoding/json"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
+)
+
+// ValidateRevision checks a controller revision: its data is one JSON object.
+func ValidateRevision(r *appsv1.ControllerRevision) field.ErrorList {
+	var errs field.ErrorList
+	data := field.NewPath("data")
+	if len(r.Data.Raw) == 0 && r.Data.Object == nil {
+		errs = append(errs, field.Required(data, "data is mandatory"))
+	} else if len(r.Data.Raw) > 0 {
+		var object map[string]any
+		if err := json.Unmarshal(r.Data.Raw, &object); err != nil {
+			errs = append(errs, field.Required(data, "data must be a valid JSON object"))
+		}
+	}
+	return append(errs, checks.NonNegative(r.Revision, field.NewPath("revision"))...)
+}
+
+// ValidateRevisionUpdate checks a change: the data stays.
+func ValidateRevisionUpdate(new, old *appsv1.ControllerRevision) field.ErrorList {
+	return append(ValidateRevision(new), validation.ValidateImmutableField(new.Data, old.Data, field.NewPath("data"))...)
+}

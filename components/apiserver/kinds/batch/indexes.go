@@ -1,0 +1,63 @@
+package batch
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// span is a range of indexes, both ends included.
+type span struct{ first, last int }
+
+// parseIndexes reads a list like "0,3-5,7" of rising indexes below completions (nil: without bound). Where it fails it
+// returns nothing.
+func parseIndexes(text string, completions *int32) ([]span, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var out []span
+	previous := -1
+	next := func(s string) (int, error) {
+		n, err := strconv.Atoi(s)
+		switch {
+		case err != nil || strings.HasPrefix(s, "-") || strings.HasPrefix(s, "+"):
+			return 0, fmt.Errorf("cannot convert string to integer for index: %q", s)
+		case completions != nil && n >= int(*completions):
+			return 0, fmt.Errorf("too large index: %q", s)
+		case n <= previous:
+			return 0, fmt.Errorf("non-increasing order, previous: %d, current: %d", previous, n)
+		}
+		previous = n
+		return n, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := next(from)
+		if err != nil {
+			return nil, err
+		}
+		last := first
+		if isRange {
+			if last, err = next(to); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, span{first, last})
+	}
+	return out, nil
+}
+
+// overlap returns the first index that is in both lists.
+func overlap(a, b []span) (int, bool) {
+	for len(a) > 0 && len(b) > 0 {
+		if low := max(a[0].first, b[0].first); low <= min(a[0].last, b[0].last) {
+			return low, true
+		}
+		if a[0].last < b[0].last {
+			a = a[1:]
+		} else {
+			b = b[1:]
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,147 @@
+package podspec
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/diff"
+	"k8s.io/apimachinery/pkg/util/sets"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// mutable names what an update of a pod may change, for the error about all else.
+var mutable = []string{
+	"`spec.containers[*].image`",
+	"`spec.initContainers[*].image`",
+	"`spec.activeDeadlineSeconds`",
+	"`spec.tolerations` (only additions to existing tolerations)",
+	"`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+}
+
+// ValidateUpdate checks a change through the main resource: almost all of a pod's spec stays.
+func ValidateUpdate(new, old *corev1.Pod) field.ErrorList {
+	path := field.NewPath("spec")
+	errs := validatePod(new, old)
+	errs = append(errs, keptAnnotations(new, old)...)
+	for _, list := range []struct {
+		name    string
+		is, was []corev1.Container
+	}{
+		{"containers", new.Spec.Containers, old.Spec.Containers},
+		{"initContainers", new.Spec.InitContainers, old.Spec.InitContainers},
+	} {
+		if len(list.is) != len(list.was) {
+			return append(errs, field.Forbidden(path.Child(list.name), "pod updates may not add or remove containers"))
+		}
+		for i := range list.is {
+			errs = append(errs, validateImage(list.is[i].Image, true, path.Child(list.name).Index(i).Child("image"))...)
+		}
+	}
+	errs = append(errs, validateDeadlineUpdate(new, old, path.Child("activeDeadlineSeconds"))...)
+	errs = append(errs, onlyAddedTolerations(new.Spec.Tolerations, old.Spec.Tolerations, path.Child("tolerations"))...)
+	errs = append(errs, onlyRemovedGates(new.Spec.SchedulingGates, old.Spec.SchedulingGates, path.Child("schedulingGates"))...)
+	munged := revert(&new.Spec, &old.Spec)
+	if len(old.Spec.SchedulingGates) > 0 {
+		// A gated pod's constraints on nodes may become tighter: nothing has acted on them yet.
+		errs = append(errs, tighterNodes(&new.Spec, &old.Spec, path)...)
+		munged.NodeSelector = old.Spec.NodeSelector
+		munged.Affinity = withNodeAffinity(munged.Affinity, old.Spec.Affinity)
+	}
+	if !apiequality.Semantic.DeepEqual(*munged, old.Spec) {
+		errs = append(errs, field.Forbidden(path, fmt.Sprintf("pod updates may not change fields other than %s\n%v",
+			strings.Join(mutable, ","), diff.Diff(UnversionedSpec(&old.Spec), UnversionedSpec(munged)))))
+	}
+	return errs
+}
+
+// keptAnnotations checks that those annotations stay that say what a pod is.
+func keptAnnotations(new, old *corev1.Pod) field.ErrorList {
+	var errs field.ErrorList
+	at := field.NewPath("metadata", "annotations")
+	kept := func(key, what string) {
+		is, has := new.Annotations[key]
+		switch was, had := old.Annotations[key]; {
+		case had && (!has || is != was):
+			errs = append(errs, field.Forbidden(at.Key(key), "may not remove or update "+what))
+		case has && !had:
+			errs = append(errs, field.Forbidden(at.Key(key), "may not add "+what))
+		}
+	}
+	both := sets.KeySet(new.Annotations).Union(sets.KeySet(old.Annotations))
+	for _, key := range sets.List(both) {
+		if strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) {
+			kept(key, "AppArmor annotations")
+		}
+	}
+	kept(corev1.MirrorPodAnnotationKey, "mirror pod annotation")
+	return append(errs, validateAnnotations(new.Annotations, &new.Spec, at)...)
+}
+
+// revert returns new with all that an update may change put back to what it was.
+func revert(new, old *corev1.PodSpec) *corev1.PodSpec {
+	out := new.DeepCopy()
+	for i := range out.Containers {
+		out.Containers[i].Image = old.Containers[i].Image
+	}
+	for i := range out.InitContainers {
+		out.InitContainers[i].Image = old.InitContainers[i].Image
+	}
+	out.ActiveDeadlineSeconds = old.ActiveDeadlineSeconds
+	out.Tolerations = old.Tolerations
+	out.SchedulingGates = old.SchedulingGates
+	if was, is := old.TerminationGracePeriodSeconds, out.TerminationGracePeriodSeconds; was != nil && *was < 0 && is != nil && *is == 1 {
+		out.TerminationGracePeriodSeconds = was
+	}
+	return out
+}
+
+func validateDeadlineUpdate(new, old *corev1.Pod, path *field.Path) field.ErrorList {
+	is, was := new.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds
+	switch {
+	case is != nil && (*is < 0 || *is > math.MaxInt32):
+		return field.ErrorList{field.Invalid(path, *is, utilvalidation.InclusiveRangeError(0, math.MaxInt32))}
+	case is != nil && was != nil && *was < *is:
+		return field.ErrorList{field.Invalid(path, *is, "must be less than or equal to previous value")}
+	case is == nil && was != nil:
+		return field.ErrorList{field.Invalid(path, is, "must not update from a positive integer to nil value")}
+	}
+	return nil
+}
+
+func onlyAddedTolerations(new, old []corev1.Toleration, path *field.Path) field.ErrorList {
+	for i := range old {
+		kept := false
+		was := old[i]
+		was.TolerationSeconds = nil
+		for j := range new {
+			is := new[j]
+			is.TolerationSeconds = nil
+			if kept = apiequality.Semantic.DeepEqual(was, is); kept {
+				break
+			}
+		}
+		if !kept {
+			return field.ErrorList{field.Forbidden(path, "existing toleration can not be modified except its tolerationSeconds")}
+		}
+	}
+	return Tolerations(new, path)
+}
+
+func onlyRemovedGates(new, old []corev1.PodSchedulingGate, path *field.Path) field.ErrorList {
+	had := map[string]bool{}
+	for _, g := range old {
+		had[g.Name] = true
+	}
+	var errs field.ErrorList
+	for i, g := range new {
+		if !had[g.Name] {
+			errs = append(errs, field.Forbidden(path.Index(i).Child("name"),
+				fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", g.Name)))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,164 @@
+package resource
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/blang/semver/v4"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
+	"quintet.dev/quintet/components/apiserver/kinds/podspec"
+)
+
+// validateDevice checks a device; perDevice tells that each says on its own where it is.
+func validateDevice(d *resourcev1.Device, at *field.Path, perDevice bool) field.ErrorList {
+	errs := label(d.Name, at.Child("name"))
+	if n := len(d.Attributes) + len(d.Capacity); n > resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice {
+		errs = append(errs, field.Invalid(at, n, "the total number of attributes and capacities must not exceed 32"))
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
+		a := d.Attributes[name]
+		errs = append(errs, qualifiedName(string(name), at.Child("attributes"))...)
+		errs = append(errs, validateAttribute(&a, at.Child("attributes").Key(shorten(name)))...)
+	}
+	shared := d.AllowMultipleAllocations != nil && *d.AllowMultipleAllocations
+	for _, name := range slices.Sorted(maps.Keys(d.Capacity)) {
+		c := d.Capacity[name]
+		errs = append(errs, qualifiedName(string(name), at.Child("capacity"))...)
+		errs = append(errs, validateCapacity(&c, at.Child("capacity").Key(shorten(name)), shared)...)
+	}
+	errs = append(errs, each(d.Taints, resourcev1.DeviceTaintsMaxLength, at.Child("taints"), validateTaint)...)
+	errs = append(errs, distinct(d.ConsumesCounters, resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice, at.Child("consumesCounters"),
+		func(c resourcev1.DeviceCounterConsumption) string { return c.CounterSet },
+		func(c resourcev1.DeviceCounterConsumption, at *field.Path) field.ErrorList {
+			return append(requiredLabel(c.CounterSet, at.Child("counterSet")),
+				validateCounters(c.Counters, at.Child("counters"), resourcev1.ResourceSliceMaxCountersPerDeviceCounterConsumption)...)
+		})...)
+	errs = append(errs, whichNode(d, at, perDevice)...)
+	return append(errs, bindingConditions(d.BindingConditions, d.BindingFailureConditions, at)...)
+}
+
+// shorten makes a name that is too long short enough to be told.
+func shorten(name resourcev1.QualifiedName) string {
+	const max, cut = resourcev1.DeviceMaxDomainLength + len("/") + resourcev1.DeviceMaxIDLength, "..."
+	if len(name) <= max {
+		return string(name)
+	}
+	end := (max - len(cut)) / 2
+	return string(name[:max-len(cut)-end]) + cut + string(name[len(name)-end:])
+}
+
+func whichNode(d *resourcev1.Device, at *field.Path, perDevice bool) field.ErrorList {
+	if !perDevice {
+		if d.NodeName != nil || d.NodeSelector != nil || d.AllNodes != nil {
+			return field.ErrorList{field.Invalid(at, nil,
+				"`nodeName`, `nodeSelector` and `allNodes` can only be set if `perDeviceNodeSelection` is set to true in the ResourceSlice spec")}
+		}
+		return nil
+	}
+	var c choice
+	if d.NodeName != nil {
+		c.add("nodeName", *d.NodeName != "")
+		if *d.NodeName == "" {
+			c.errs = append(c.errs, field.Invalid(at.Child("nodeName"), "", "must not be empty"))
+		} else {
+			c.errs = append(c.errs, checks.Text(*d.NodeName, at.Child("nodeName"), checks.Subdomain)...)
+		}
+	}
+	if d.NodeSelector != nil {
+		c.add("nodeSelector", true)
+		c.errs = append(c.errs, podspec.NodeSelector(d.NodeSelector, at.Child("nodeSelector"))...)
+	}
+	c.flag("allNodes", d.AllNodes, at)
+	const rule = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when `perDeviceNodeSelection` is set to true in the ResourceSlice spec"
+	switch {
+	case len(c.set) == 0:
+		return append(c.errs, field.Required(at, rule))
+	case len(c.set) > 1:
+		return append(c.errs, field.Invalid(at, c.value(), rule))
+	}
+	return c.errs
+}
+
+func validateAttribute(a *resourcev1.DeviceAttribute, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	set := 0
+	if a.IntValue != nil {
+		set++
+	}
+	if a.BoolValue != nil {
+		set++
+	}
+	if a.StringValue != nil {
+		set++
+		errs = append(errs, shortEnough(*a.StringValue, at.Child("string"))...)
+	}
+	if a.VersionValue != nil {
+		set++
+		if _, err := semver.Parse(*a.VersionValue); err != nil {
+			errs = append(errs, field.Invalid(at.Child("version"), *a.VersionValue, "must be a string compatible with semver.org spec 2.0.0"))
+		}
+		errs = append(errs, shortEnough(*a.VersionValue, at.Child("version"))...)
+	}
+	switch set {
+	case 0:
+		errs = append(errs, field.Invalid(at, "", "exactly one value must be specified"))
+	case 1:
+	default:
+		errs = append(errs, field.Invalid(at, checks.Unversioned(a), "exactly one value must be specified"))
+	}
+	return errs
+}
+
+func shortEnough(text string, at *field.Path) field.ErrorList {
+	if len(text) > resourcev1.DeviceAttributeMaxValueLength {
+		return field.ErrorList{field.TooLong(at, "", resourcev1.DeviceAttributeMaxValueLength)}
+	}
+	return nil
+}
+
+func validateTaint(t resourcev1.DeviceTaint, at *field.Path) field.ErrorList {
+	errs := labelKey(t.Key, at.Child("key"))
+	errs = append(errs, checks.Text(t.Value, at.Child("value"), utilvalidation.IsValidLabelValue)...)
+	return append(errs, taintEffect(t.Effect, at.Child("effect"))...)
+}
+
+// bindingConditions checks the conditions that tell whether a device became ready for its pod, or failed to: there are
+// both or none, and none is in both lists.
+func bindingConditions(ready, failed []string, at *field.Path) field.ErrorList {
+	readyAt, failedAt := at.Child("bindingConditions"), at.Child("bindingFailureConditions")
+	errs := conditionTypes(ready, resourcev1.BindingConditionsMaxSize, readyAt)
+	errs = append(errs, conditionTypes(failed, resourcev1.BindingFailureConditionsMaxSize, failedAt)...)
+	switch {
+	case len(ready) == 0 && len(failed) > 0:
+		errs = append(errs, field.Invalid(readyAt, ready, "bindingConditions are required to use bindingFailureConditions"))
+	case len(ready) > 0 && len(failed) == 0:
+		errs = append(errs, field.Invalid(failedAt, failed, "bindingFailureConditions are required to use bindingConditions"))
+	}
+	for i, c := range failed {
+		if slices.Contains(ready, c) {
+			errs = append(errs, field.Invalid(failedAt.Index(i), c, "bindingFailureConditions must not overlap with bindingConditions"))
+		}
+	}
+	return errs
+}
+
+func conditionTypes(list []string, max int, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(list) > max {
+		errs = append(errs, field.TooMany(path, len(list), max))
+	}
+	seen := sets.New[string]()
+	for i, c := range list {
+		errs = append(errs, labelKey(c, path.Index(i))...)
+		if seen.Has(c) {
+			errs = append(errs, field.Duplicate(path.Index(i), c))
+		}
+		seen.Insert(c)
+	}
+	return errs
+}

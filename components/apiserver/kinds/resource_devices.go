@@ -1,0 +1,138 @@
+package kinds
+
+import (
+	"context"
+
+	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/resource"
+	"quintet.dev/quintet/components/apiserver/kinds/show"
+)
+
+var deviceClassParts = parts[*resourcev1.DeviceClass, resourcev1.DeviceClassSpec, struct{}]{
+	spec: func(c *resourcev1.DeviceClass) *resourcev1.DeviceClassSpec { return &c.Spec },
+}
+
+func deviceClasses() *Kind {
+	return define(row[*resourcev1.DeviceClass]{
+		Name: "DeviceClass", Resource: "deviceclasses", Cluster: true,
+		Hub: resourcev1.SchemeGroupVersion,
+		Strategy: strategy[*resourcev1.DeviceClass]{
+			PrepareCreate:       deviceClassParts.create,
+			PrepareUpdate:       deviceClassParts.update,
+			Validate:            resource.ValidateClass,
+			ValidateUpdate:      resource.ValidateClassUpdate,
+			ValidateName:        resource.ClassName,
+			UnconditionalUpdate: true,
+		},
+		Columns: resource.PlainColumns(),
+		Row:     resource.ClassRow,
+	})
+}
+
+func resourceClaimTemplates(deps Deps) *Kind {
+	k := define(row[*resourcev1.ResourceClaimTemplate]{
+		Name: "ResourceClaimTemplate", Resource: "resourceclaimtemplates",
+		Hub:     resourcev1.SchemeGroupVersion,
+		Default: resource.DefaultTemplate,
+		Strategy: strategy[*resourcev1.ResourceClaimTemplate]{
+			Validate:            resource.ValidateTemplate,
+			ValidateUpdate:      resource.ValidateTemplateUpdate,
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+		},
+		Columns: resource.PlainColumns(),
+		Row:     resource.TemplateRow,
+	})
+	access, validate := deps.deviceAccess(), k.Strategy.Validate
+	k.Strategy.Validate = func(ctx context.Context, obj Object) field.ErrorList {
+		t := obj.(*resourcev1.ResourceClaimTemplate)
+		return append(access.AdminRequests(ctx, t.Namespace, &t.Spec.Spec, field.NewPath("spec")), validate(ctx, obj)...)
+	}
+	return k
+}
+
+var resourceClaimParts = parts[*resourcev1.ResourceClaim, resourcev1.ResourceClaimSpec, resourcev1.ResourceClaimStatus]{
+	spec:   func(c *resourcev1.ResourceClaim) *resourcev1.ResourceClaimSpec { return &c.Spec },
+	status: func(c *resourcev1.ResourceClaim) *resourcev1.ResourceClaimStatus { return &c.Status },
+}
+
+func resourceClaims(deps Deps) *Kind {
+	k := define(row[*resourcev1.ResourceClaim]{
+		Name: "ResourceClaim", Resource: "resourceclaims",
+		Hub:     resourcev1.SchemeGroupVersion,
+		Default: resource.DefaultClaim,
+		Strategy: strategy[*resourcev1.ResourceClaim]{
+			PrepareCreate:       resourceClaimParts.plainCreate,
+			PrepareUpdate:       resourceClaimParts.keepStatus,
+			Validate:            resource.ValidateClaim,
+			ValidateUpdate:      resource.ValidateClaimUpdate,
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+			Reset:               []string{"status"},
+		},
+		Status: &strategy[*resourcev1.ResourceClaim]{
+			PrepareUpdate: func(ctx context.Context, new, old *resourcev1.ResourceClaim) {
+				resourceClaimParts.statusUpdate(ctx, new, old)
+				resource.DropDeallocated(new, old)
+			},
+			Reset: []string{"metadata", "spec"},
+		},
+		Columns: resource.ClaimColumns(),
+		Row:     resource.ClaimRow,
+	})
+	access, validate := deps.deviceAccess(), k.Strategy.Validate
+	k.Strategy.Validate = func(ctx context.Context, obj Object) field.ErrorList {
+		c := obj.(*resourcev1.ResourceClaim)
+		return append(access.AdminRequests(ctx, c.Namespace, &c.Spec, field.NewPath("spec")), validate(ctx, obj)...)
+	}
+	k.Subresource("status").Strategy.ValidateUpdate = func(ctx context.Context, new, old Object) field.ErrorList {
+		is, was := new.(*resourcev1.ResourceClaim), old.(*resourcev1.ResourceClaim)
+		errs := append(access.AdminResults(ctx, is, was), resource.ValidateStatusUpdate(is, was)...)
+		if len(errs) > 0 {
+			return errs
+		}
+		return access.Status(ctx, is, was)
+	}
+	return k
+}
+
+func (d Deps) deviceAccess() resource.Access {
+	return resource.Access{NamespaceLabels: d.NamespaceLabels, Authorize: d.Authorize}
+}
+
+func resourceSlices(deps Deps) *Kind {
+	return define(row[*resourcev1.ResourceSlice]{
+		Name: "ResourceSlice", Resource: "resourceslices", Cluster: true,
+		Hub: resourcev1.SchemeGroupVersion,
+		Strategy: strategy[*resourcev1.ResourceSlice]{
+			PrepareCreate: func(_ context.Context, s *resourcev1.ResourceSlice) {
+				resource.StampTaints(s, deps.now())
+				resource.DropUnserved(s)
+				s.Generation = 1
+			},
+			PrepareUpdate: func(_ context.Context, new, old *resourcev1.ResourceSlice) {
+				resource.StampTaints(new, deps.now())
+				if !apiequality.Semantic.DeepEqual(new.Spec, old.Spec) { // a field that is dropped below counts
+					new.Generation = old.Generation + 1
+				}
+				resource.DropUnserved(new)
+			},
+			Validate:            resource.ValidateSlice,
+			ValidateUpdate:      resource.ValidateSliceUpdate,
+			Warnings:            func(new, _ *resourcev1.ResourceSlice) []string { return resource.SliceWarnings(new) },
+			ValidateName:        validation.NameIsDNSSubdomain,
+			UnconditionalUpdate: true,
+		},
+		Columns: resource.SliceColumns(),
+		Row:     resource.SliceRow,
+		Fields: map[string]func(*resourcev1.ResourceSlice) string{
+			resourcev1.ResourceSliceSelectorNodeName: func(s *resourcev1.ResourceSlice) string { return show.Or(s.Spec.NodeName, "") },
+			resourcev1.ResourceSliceSelectorDriver:   func(s *resourcev1.ResourceSlice) string { return s.Spec.Driver },
+		},
+		Indexed: []string{resourcev1.ResourceSliceSelectorNodeName},
+	})
+}

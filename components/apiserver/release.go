@@ -1,0 +1,89 @@
+package apiserver
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	cliflag "k8s.io/component-base/cli/flag"
+
+	"quintet.dev/quintet/components/apiserver/gates"
+)
+
+// addReleaseFlags adds those that say what of the release is served. It is 1.36 as it is by default: saying so is fine, asking
+// for another is an error that names what isn't there.
+func (c *Config) addReleaseFlags(fs *pflag.FlagSet) {
+	fs.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "Features, name=true|false; only the default of the release is supported.")
+	apis := cliflag.ConfigurationMap{}
+	c.RuntimeConfig = apis
+	fs.Var(&apis, "runtime-config", "APIs, group/version=true|false or api/{ga,beta,alpha}=true|false; only the default of the release is supported.")
+}
+
+// checkRelease judges the flags about the release by what is served.
+func (s *Server) checkRelease() error {
+	errs := []error{gates.Check(s.config.FeatureGates)}
+	for _, key := range slices.Sorted(maps.Keys(s.config.RuntimeConfig)) {
+		if err := s.checkAPI(key, s.config.RuntimeConfig[key]); err != nil {
+			errs = append(errs, fmt.Errorf("--runtime-config: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// stages are the sets of APIs that have a name, and whether they are served. All is neither.
+var stages = map[string]bool{"api/legacy": true, "api/ga": true, "api/beta": false, "api/alpha": false}
+
+func (s *Server) checkAPI(key, value string) error {
+	wanted, err := strconv.ParseBool(value)
+	if err != nil {
+		return fmt.Errorf("invalid value of %s: %s, err: %w", key, value, err)
+	}
+	served, ok := stages[key]
+	if !ok && key != "api/all" {
+		if served, err = s.serves(key); err != nil {
+			return err
+		}
+	}
+	switch {
+	case key == "api/all" || wanted && !served:
+		return fmt.Errorf("%s=%v is not supported: what is not GA is not served", key, wanted)
+	case served && !wanted:
+		return fmt.Errorf("%s=%v is not supported: what is GA is always served", key, wanted)
+	}
+	return nil
+}
+
+// serves reports whether a [group/]version or group/version/resource is in the table.
+func (s *Server) serves(key string) (bool, error) {
+	parts := strings.Split(key, "/")
+	resource := ""
+	if len(parts) == 3 {
+		resource, parts = parts[2], parts[:2]
+	}
+	version, err := schema.ParseGroupVersion(strings.Join(parts, "/"))
+	if err != nil || len(parts) == 1 && key != "v1" {
+		return false, fmt.Errorf("runtime-config invalid key %s", key)
+	}
+	group := false
+	for _, row := range s.table {
+		for _, v := range row.Kind.Versions {
+			group = group || v.Group == version.Group
+			if v.GroupVersion == version && (resource == "" || row.Kind.Resource == resource) {
+				return true, nil
+			}
+		}
+	}
+	switch {
+	case !group && !scheme.Scheme.IsGroupRegistered(version.Group):
+		return false, fmt.Errorf("unknown api groups %s", version)
+	case resource == "" && !scheme.Scheme.IsVersionRegistered(version):
+		return false, fmt.Errorf("group version %s that has not been registered", version)
+	}
+	return false, nil
+}

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"net/http"
+
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"quintet.dev/quintet/components/apiserver/handlers/answer"
+)
+
+// Audit are the filters that write down what is asked and answered.
+type Audit interface {
+	// Begin wraps the whole way of a request, whose identity is in the header of the response.
+	Begin(next http.Handler) http.Handler
+	// Record wraps what comes after authentication.
+	Record(next http.Handler, longRunning request.LongRunningRequestCheck) http.Handler
+	// Refused wraps what answers requests that don't get that far.
+	Refused(answer http.Handler) http.Handler
+}
+
+func (s *Server) beginAudit(next http.Handler) http.Handler {
+	if s.config.Audit == nil {
+		return next
+	}
+	return s.config.Audit.Begin(next)
+}
+
+func (s *Server) audit(next http.Handler) http.Handler {
+	if s.config.Audit == nil {
+		return next
+	}
+	return s.config.Audit.Record(next, LongRunning)
+}
+
+// refuse answers a request that doesn't get past authentication.
+func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer.Error(w, r, err) })
+	if s.config.Audit != nil {
+		h = s.config.Audit.Refused(h)
+	}
+	h.ServeHTTP(w, r)
+}

@@ -1,0 +1,204 @@
+package encryption
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
+	"quintet.dev/quintet/components/apiserver/storage/storagetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// byPrefix tells the resource by the first element of a key below /registry.
+func byPrefix(key string) (schema.GroupResource, bool) {
+	resource, _, _ := strings.Cut(strings.TrimPrefix(key, "/registry/"), "/")
+	group := ""
+	if resource == "leases" {
+		group = "coordination.k8s.io"
+	}
+	return schema.GroupResource{Group: group, Resource: resource}, resource != "ranges"
+}
+
+// load reads a configuration for one test.
+func load(t *testing.T, content string) *Keys {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, Config{File: file})
+}
+
+func open(t *testing.T, c Config) *Keys {
+	t.Helper()
+	keys, err := Load(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(keys.Close)
+	return keys
+}
+
+func inMemory(t *testing.T) storage.Store {
+	s := memory.New(nil)
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+const (
+	head = "apiVersion: apiserver.config.k8s.io/v1\nkind: EncryptionConfiguration\nresources:\n"
+	key1 = "YWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWFhYWE="
+	key2 = "YmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJiYmJiYmI="
+	// One key, then a second before it, then the second alone.
+	first  = head + "- resources: ['*.*']\n  providers: [{aesgcm: {keys: [{name: one, secret: " + key1 + "}]}}]\n"
+	both   = head + "- resources: ['*.*']\n  providers: [{aescbc: {keys: [{name: two, secret: " + key2 + "}]}}, {aesgcm: {keys: [{name: one, secret: " + key1 + "}]}}]\n"
+	second = head + "- resources: ['*.*']\n  providers: [{aescbc: {keys: [{name: two, secret: " + key2 + "}]}}]\n"
+)
+
+func TestContract(t *testing.T) {
+	keys := load(t, first)
+	storagetest.Run(t, func(t *testing.T) storage.Store { return NewStore(inMemory(t), keys.Transformers(), byPrefix) })
+}
+
+// TestUpstreamsValues reads what upstream wrote with the same configuration, and writes in the same form.
+func TestUpstreamsValues(t *testing.T) {
+	content, err := os.ReadFile("testdata/upstream.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var values []struct {
+		Key   string
+		Value []byte
+	}
+	if err := json.Unmarshal(content, &values); err != nil {
+		t.Fatal(err)
+	}
+	below := inMemory(t)
+	s := NewStore(below, open(t, Config{File: "testdata/config.yaml"}).Transformers(), byPrefix)
+	for _, v := range values {
+		r, err := below.Create(t.Context(), v.Key, v.Value, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kv, err := s.Get(t.Context(), v.Key)
+		if err != nil || kv.Unreadable != nil || kv.Stale || !bytes.HasPrefix(kv.Value, []byte("k8s\x00")) {
+			t.Errorf("%s: got %q, %v, %v, %v", v.Key, kv.Value, kv.Stale, kv.Unreadable, err)
+			continue
+		}
+		if _, err := s.Update(t.Context(), v.Key, kv.Value, r, 0); err != nil {
+			t.Fatal(err)
+		}
+		written, err := below.Get(t.Context(), v.Key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := form(written.Value), form(v.Value); got != want || len(written.Value) != len(v.Value) {
+			t.Errorf("%s: written as %s of %d bytes, upstream writes %s of %d", v.Key, got, len(written.Value), want, len(v.Value))
+		}
+	}
+}
+
+// form is what a value tells of how it is encrypted.
+func form(value []byte) string {
+	if parts := bytes.SplitAfterN(value, []byte(":"), 6); len(parts) == 6 {
+		return string(bytes.Join(parts[:5], nil))
+	}
+	return "open"
+}
+
+// TestRotation: what was written with an old key is stale, in every way in which it is read, and is read as long as the
+// key is there.
+func TestRotation(t *testing.T) {
+	below := inMemory(t)
+	const key = "/registry/secrets/a/b"
+	old := NewStore(below, load(t, first).Transformers(), byPrefix)
+	r, err := old.Create(t.Context(), key, []byte("x"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewStore(below, load(t, both).Transformers(), byPrefix)
+	check := func(how string, kv storage.KeyValue, err error, stale bool) {
+		t.Helper()
+		if err != nil || kv.Unreadable != nil || string(kv.Value) != "x" || kv.Stale != stale {
+			t.Errorf("%s: got %q, stale %v, %v, %v", how, kv.Value, kv.Stale, kv.Unreadable, err)
+		}
+	}
+	all := func(stale bool) {
+		t.Helper()
+		kv, err := s.Get(t.Context(), key)
+		check("get", kv, err, stale)
+		page, err := s.List(t.Context(), storage.Range{Prefix: "/registry/secrets/"})
+		check("list", page.Items[0], err, stale)
+		for how, write := range map[string]func() error{
+			"update": func() error { _, err := s.Update(t.Context(), key, nil, 1<<40, 0); return err },
+			"delete": func() error { _, err := s.Delete(t.Context(), key, 1<<40); return err },
+		} {
+			conflict := new(storage.ConflictError)
+			if !errors.As(write(), &conflict) {
+				t.Fatalf("%s: no conflict", how)
+			}
+			check(how, conflict.Current, nil, stale)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		w := s.Watch(ctx, "/registry/", r-1)
+		check("watch", (<-w.Events())[0].KeyValue, nil, stale)
+		cancel()
+		for range w.Events() {
+		}
+	}
+	all(true)
+	if r, err = s.Update(t.Context(), key, []byte("x"), r, 0); err != nil {
+		t.Fatal(err)
+	}
+	all(false)
+	s = NewStore(below, load(t, second).Transformers(), byPrefix)
+	all(false)
+}
+
+// TestUnreadable: a value that can't be decrypted, or is another key's, spoils no read of others; one that nothing encrypts
+// is left alone.
+func TestUnreadable(t *testing.T) {
+	below := inMemory(t)
+	s := NewStore(below, load(t, first).Transformers(), byPrefix)
+	at, err := s.Create(t.Context(), "/registry/secrets/a/good", []byte("x"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := below.Get(t.Context(), "/registry/secrets/a/good")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"moved": string(sealed.Value), "other-key": "k8s:enc:aesgcm:v1:other:abc", "open": "plain", "short": "k8s:enc:aesgcm:v1:one:",
+	} {
+		if _, err := below.Create(t.Context(), "/registry/secrets/a/"+name, []byte(value), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := s.List(t.Context(), storage.Range{Prefix: "/registry/secrets/"})
+	if err != nil || len(page.Items) != 5 {
+		t.Fatalf("got %d, %v", len(page.Items), err)
+	}
+	for _, kv := range page.Items {
+		if good := kv.Revision == at; good != (kv.Unreadable == nil) || good != (len(kv.Value) > 0) {
+			t.Errorf("%s: got %q, %v", kv.Key, kv.Value, kv.Unreadable)
+		}
+	}
+	if _, err := s.Create(t.Context(), "/registry/ranges/x", []byte("open"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if kv, err := below.Get(t.Context(), "/registry/ranges/x"); err != nil || string(kv.Value) != "open" {
+		t.Errorf("what is of no resource lies there as %q, %v", kv.Value, err)
+	}
+}

@@ -1,0 +1,77 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/resource"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	apiserverapi "k8s.io/apiserver/pkg/apis/apiserver"
+	"k8s.io/apiserver/pkg/apis/apiserver/install"
+	"k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/tracing"
+	tracingapi "k8s.io/component-base/tracing/api/v1"
+)
+
+// makeTracing sends spans of requests, and of what they ask the store, to a collector of OpenTelemetry
+// (https://kubernetes.io/docs/concepts/cluster-administration/system-traces/). Without a file there is none of it.
+func (s *Server) makeTracing() error {
+	if s.config.TracingConfigFile == "" {
+		return nil
+	}
+	config, err := readTracing(s.config.TracingConfigFile)
+	if err != nil {
+		return fmt.Errorf("--tracing-config-file: %w", err)
+	}
+	s.tracing, err = tracing.NewProvider(context.Background(), config, nil, []resource.Option{
+		resource.WithAttributes(semconv.ServiceName("apiserver"), semconv.ServiceInstanceID(s.config.Identity)),
+	})
+	if err != nil {
+		return fmt.Errorf("--tracing-config-file: %w", err)
+	}
+	return nil
+}
+
+func readTracing(file string) (*tracingapi.TracingConfiguration, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+	config := &apiserverapi.TracingConfiguration{}
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder()
+	if err := runtime.DecodeInto(decoder, text, config); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if errs := tracingapi.ValidateTracingConfiguration(&config.TracingConfiguration, feature.DefaultFeatureGate, nil); len(errs) > 0 {
+		return nil, fmt.Errorf("%s: %w", file, errs.ToAggregate())
+	}
+	return &config.TracingConfiguration, nil
+}
+
+// traced is the filter that begins the span of a request.
+func (s *Server) traced() func(http.Handler) http.Handler {
+	if s.tracing == nil {
+		return nil
+	}
+	return func(next http.Handler) http.Handler { return filters.WithTracing(next, s.tracing) }
+}
+
+// lastSpans is how long a stop may take because of a collector that doesn't answer.
+const lastSpans = 3 * time.Second
+
+// endTracing sends the spans that are still here.
+func (s *Server) endTracing(ctx context.Context) {
+	if s.tracing != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)
+		defer cancel()
+		_ = s.tracing.Shutdown(ctx)
+	}
+}

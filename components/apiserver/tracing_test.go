@@ -1,0 +1,104 @@
+package apiserver_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc"
+	"k8s.io/client-go/rest"
+
+	"quintet.dev/quintet/components/apiserver"
+)
+
+// spans is a collector of OpenTelemetry.
+type spans struct {
+	collector.UnimplementedTraceServiceServer
+	mu    sync.Mutex
+	names map[string]string // span name to the parent's id, in hexadecimal
+}
+
+func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, resource := range r.ResourceSpans {
+		for _, scope := range resource.ScopeSpans {
+			for _, span := range scope.Spans {
+				s.names[span.Name] = string(span.ParentSpanId)
+			}
+		}
+	}
+	return &collector.ExportTraceServiceResponse{}, nil
+}
+
+func TestTracing(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, got := grpc.NewServer(), &spans{names: map[string]string{}}
+	collector.RegisterTraceServiceServer(server, got)
+	go func() { _ = server.Serve(listener) }()
+	defer server.Stop()
+	f := start(t, func(c *apiserver.Config) {
+		c.TracingConfigFile = write(t, "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: "+
+			listener.Addr().String()+"\nsamplingRatePerMillion: 0\n")
+	})
+	client, err := rest.HTTPClientFor(f.as("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.as("admin").Host+"/api/v1/namespaces/default/configmaps", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const parent = "\x00\xf0\x67\xaa\x0b\xa9\x02\xb7"
+	request.Header.Set("Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	f.stop() // sends what is left
+	got.mu.Lock()
+	defer got.mu.Unlock()
+	const name = "GET /api/v1/namespaces/{:namespace}/configmaps"
+	if got.names[name] != parent {
+		t.Errorf("spans and their parents: %q; want %q below %q", got.names, name, parent)
+	}
+}
+
+func TestTracingConfigIsChecked(t *testing.T) {
+	const header = "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n"
+	for content, want := range map[string]string{
+		header + "endpoint: a b":              "endpoint",
+		header + "samplingRatePerMillion: -1": "samplingRatePerMillion",
+		header + "sampling: 1":                `unknown field "sampling"`,
+		"apiVersion: v1\nkind: ConfigMap":     "ConfigMap",
+		"{":                                   "json",
+	} {
+		_, err := apiserver.New(apiserver.Config{Storage: apiserver.StorageMemory, TracingConfigFile: write(t, content)})
+		if err == nil || !strings.Contains(err.Error(), "--tracing-config-file") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want it to name %s", content, err, want)
+		}
+	}
+	if _, err := apiserver.New(apiserver.Config{Storage: apiserver.StorageMemory, TracingConfigFile: "/no/such"}); err == nil || !strings.Contains(err.Error(), "/no/such") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// write makes a file of that content.
+func write(t *testing.T, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "file.yaml")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
