@@ -76,7 +76,7 @@ down: ## Remove all clusters, also those that a crash left behind
 
 .PHONY: e2e
 e2e: images ## Build images, test clusters of containers, write the conformance report to _output/report
-	QUINTET_REPORT_DIR=$(abspath $(REPORT)) go test -count=1 -timeout 45m ./e2e ./e2e/robustness
+	QUINTET_REPORT_DIR=$(abspath $(REPORT)) go test -p 1 -count=1 -timeout 45m ./e2e ./e2e/robustness
 
 .PHONY: conformance
 conformance: images ## Start a cluster, run the conformance suite on it, write the report to _output/report

@@ -1,10 +1,10 @@
 package e2e
 
 import (
-	"bytes"
-	"io"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"quintet.dev/quintet/cluster"
@@ -14,9 +14,14 @@ import (
 
 // TestConformance runs the whole suite on two nodes. The report goes to the folder named by QUINTET_REPORT_DIR.
 func TestConformance(t *testing.T) {
+	var failures []string
+	t.Cleanup(func() { // the last of the clean-ups: the logs of the players, which go before, are long
+		if len(failures) > 0 {
+			t.Errorf("%d cases did not pass:\n%s", len(failures), strings.Join(failures, "\n"))
+		}
+	})
 	w := start(t, cluster.WithNodes(2))
-	var progress bytes.Buffer
-	made, err := conformance.Run(t.Context(), conformance.Options{Config: w.RESTConfig(), Name: "quintet", Progress: io.MultiWriter(&progress, os.Stdout)})
+	made, err := conformance.Run(t.Context(), conformance.Options{Config: w.RESTConfig(), Name: "quintet", Progress: os.Stdout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +31,10 @@ func TestConformance(t *testing.T) {
 	}
 	for _, c := range made.Cases {
 		if c.Outcome != report.Passed {
-			t.Errorf("%s: %s: %s", c.ID, c.Outcome, c.Reason)
+			failures = append(failures, fmt.Sprintf("%s: %s: %s", c.ID, c.Outcome, c.Reason))
 		}
+	}
+	if len(failures) > 0 {
+		t.Fail() // now, so that the logs are shown
 	}
 }

@@ -266,6 +266,8 @@ func (c *Config) rest() (*rest.Config, error) {
 func (c *Config) tune(config *rest.Config) *rest.Config {
 	config.QPS, config.Burst = c.KubeAPIQPS, c.KubeAPIBurst
 	config.ContentType = c.KubeAPIContentType
+	// Endpoints are deprecated and kept by a controller all the same: a line per write would drown the log.
+	config.WarningHandlerWithContext = rest.NoWarnings{}
 	if config.ContentType == runtime.ContentTypeProtobuf {
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	}
