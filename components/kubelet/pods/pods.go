@@ -157,11 +157,12 @@ func (m *Manager) Refresh(uids []types.UID) {
 	}
 }
 
-// Written takes in a pod as the API server returned it.
+// Written takes in a pod as the API server returned it. The answer to a write can be overtaken by the watch: what is
+// older than what is known, such as the pod before somebody deleted it, is dropped.
 func (m *Manager) Written(pod *v1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if w := m.workers[pod.UID]; w != nil && w.set(pod) {
+	if w := m.workers[pod.UID]; w != nil && !w.knowsNewer(pod) && w.set(pod) {
 		w.poke()
 	}
 }

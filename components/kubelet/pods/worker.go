@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/kubelet/plan"
@@ -92,6 +93,17 @@ func (w *worker) set(pod *v1.Pod) bool {
 		w.stale = true // the downward API shows them
 	}
 	return !sameStatus || !sameMeta || !equality.Semantic.DeepEqual(&pod.Spec, &old.Spec)
+}
+
+// knowsNewer tells that a version of the pod that came after this one was seen.
+func (w *worker) knowsNewer(pod *v1.Pod) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pod == nil {
+		return false
+	}
+	order, err := resourceversion.CompareResourceVersion(pod.ResourceVersion, w.pod.ResourceVersion)
+	return err == nil && order < 0
 }
 
 func (w *worker) setGone(pod *v1.Pod) {

@@ -174,7 +174,7 @@ func (w *Writer) patch(ctx context.Context, pod *v1.Pod, want *v1.PodStatus) err
 		return err
 	}
 	w.mu.Lock()
-	if e := w.pending[pod.UID]; e != nil {
+	if e := w.pending[pod.UID]; e != nil && e.pod == pod { // else a newer version came in meanwhile
 		e.pod = written
 	}
 	w.mu.Unlock()
