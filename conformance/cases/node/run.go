@@ -138,7 +138,9 @@ func securityContext(ctx context.Context, t *suite.T) {
 }
 
 func memoryLimit(ctx context.Context, t *suite.T) {
-	p := t.Pod("hungry", "allot", "256")
+	// Runtimes begin to listen for the kernel's news of a container after it has started: one that is killed at once can
+	// look like one that was killed by anybody.
+	p := t.Pod("hungry", "sleep", "2s", "then", "allot", "256")
 	p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("48Mi")}
 	t.CreatePod(ctx, p)
 	state := container(ended(ctx, t, "hungry", corev1.PodFailed), "main").State.Terminated
