@@ -18,6 +18,7 @@ func (c *Cache) Create(ctx context.Context, key string, obj kinds.Object, ttl TT
 	if err != nil {
 		return nil, err
 	}
+	c.kind.SetDefaults(obj) // as whoever reads it from the store
 	e, err := c.put(key, obj, value, func() (int64, error) { return c.set.config.Store.Create(ctx, key, value, ttl) })
 	if errors.Is(err, storage.ErrExists) {
 		_, name := c.names(key)

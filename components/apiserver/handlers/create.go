@@ -89,6 +89,7 @@ func (c *call) insertOnce(obj kinds.Object, a attributes) (*cache.Entry, error) 
 			return nil, err
 		}
 		obj.SetResourceVersion("")
+		c.kind.SetDefaults(obj)
 		return unstored(obj), nil
 	}
 	if err := unversioned(obj); err != nil {

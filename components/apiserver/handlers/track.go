@@ -195,12 +195,19 @@ type converter struct {
 }
 
 func newConverter(d *door) *converter {
-	c := &converter{kind: d.kind, versions: map[reflect.Type]*kinds.Version{}}
-	for i := range d.kind.Versions {
-		v := &d.kind.Versions[i]
-		c.versions[reflect.TypeOf(v.New())] = v
+	return &converter{kind: d.kind, versions: versionsByType(d.kind)}
+}
+
+// versionsByType finds versions by their Go type. The hub's is the hub, though it may stand for a stored version too.
+func versionsByType(kind *kinds.Kind) map[reflect.Type]*kinds.Version {
+	out := map[reflect.Type]*kinds.Version{}
+	for i := range kind.Versions {
+		v := &kind.Versions[i]
+		out[reflect.TypeOf(v.New())] = v
 	}
-	return c
+	hub := kind.HubVersion()
+	out[reflect.TypeOf(hub.New())] = hub
+	return out
 }
 
 // ConvertToVersion implements runtime.ObjectConvertor. The result may share memory with in.

@@ -25,12 +25,11 @@ type described struct {
 
 func newDoorTypes(d *door, all func() managedfields.TypeConverter) *doorTypes {
 	t := &doorTypes{all: all, types: map[reflect.Type]func() (described, error){}}
-	for i := range d.kind.Versions {
-		v := &d.kind.Versions[i]
+	for goType, v := range versionsByType(d.kind) {
 		if _, free := v.New().(runtime.Unstructured); free {
 			continue // anything may be in it, so it is held against the schema
 		}
-		t.types[reflect.TypeOf(v.New())] = sync.OnceValues(func() (described, error) {
+		t.types[goType] = sync.OnceValues(func() (described, error) {
 			empty := v.New()
 			empty.GetObjectKind().SetGroupVersionKind(v.WithKind(d.kind.Name))
 			of, err := all().ObjectToTyped(empty)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -111,6 +112,8 @@ func mutatingPolicies() *Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    admissionregistration.DefaultMutatingPolicy,
+		Others:     []Version{stored(admissionv1beta1.SchemeGroupVersion, admissionregistration.DefaultMutatingPolicy)},
+		Stored:     admissionv1beta1.SchemeGroupVersion,
 		Strategy: configured(func(p *admissionv1.MutatingAdmissionPolicy) any { return p.Spec },
 			admissionregistration.ValidateMutatingPolicy),
 		Columns: admissionregistration.PolicyColumns("Mutations"),
@@ -126,6 +129,8 @@ func mutatingPolicyBindings() *Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    admissionregistration.DefaultMutatingBinding,
+		Others:     []Version{stored(admissionv1beta1.SchemeGroupVersion, admissionregistration.DefaultMutatingBinding)},
+		Stored:     admissionv1beta1.SchemeGroupVersion,
 		Strategy: configured(func(b *admissionv1.MutatingAdmissionPolicyBinding) any { return b.Spec },
 			admissionregistration.ValidateMutatingBinding),
 		Columns: admissionregistration.BindingColumns(),

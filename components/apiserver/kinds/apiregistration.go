@@ -16,6 +16,7 @@ func apiServices(deps Deps) *Kind {
 		Name: "APIService", Resource: "apiservices", Categories: []string{"api-extensions"}, Cluster: true,
 		Prefix:  "apiregistration.k8s.io/apiservices",
 		Hub:     apiregistrationv1.SchemeGroupVersion,
+		AsJSON:  true,
 		Default: apiregistrationv1.SetObjectDefaults_APIService,
 		Strategy: strategy[Service]{
 			PrepareCreate: func(_ context.Context, obj Service) {

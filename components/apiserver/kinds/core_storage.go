@@ -60,7 +60,7 @@ func persistentVolumeClaims() *Kind {
 		Strategy: strategy[*corev1.PersistentVolumeClaim]{
 			Meta: MetaAll,
 			PrepareCreate: func(_ context.Context, c *corev1.PersistentVolumeClaim) {
-				c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
+				c.Status = corev1.PersistentVolumeClaimStatus{} // pending is what readers make of it
 				core.NormalizeSource(&c.Spec)
 			},
 			PrepareUpdate: func(ctx context.Context, new, old *corev1.PersistentVolumeClaim) {

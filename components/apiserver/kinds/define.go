@@ -27,6 +27,7 @@ type row[P Object] struct {
 
 	Hub     schema.GroupVersion
 	Stored  schema.GroupVersion // Hub if empty
+	AsJSON  bool                // in the store
 	Default func(obj P)
 	// Others are further served versions; OthersFirst tells that the preferred one is among them.
 	Others      []Version
@@ -87,7 +88,7 @@ func define[P Object](r row[P]) *Kind {
 	k := &Kind{
 		Name: r.Name, Resource: r.Resource, Singular: strings.ToLower(r.Name),
 		ShortNames: r.ShortNames, Categories: r.Categories, Namespaced: !r.Cluster,
-		Hub: r.Hub, Stored: r.Stored, Prefix: r.Prefix, Verbs: r.Verbs,
+		Hub: r.Hub, Stored: r.Stored, StoredAsJSON: r.AsJSON, Prefix: r.Prefix, Verbs: r.Verbs,
 		Columns: r.Columns, Indexed: r.Indexed, Unselectable: r.Unselectable,
 	}
 	if r.OthersFirst {
@@ -199,6 +200,14 @@ func other[P, V Object](gv schema.GroupVersion, toHub func(V) P, fromHub func(P)
 		Default:      apply1(setDefaults),
 		ToHub:        func(obj Object) (Object, error) { return toHub(obj.(V)), nil },
 		FromHub:      func(hub Object) (Object, error) { return fromHub(hub.(P)), nil },
+	}
+}
+
+// stored makes a version that is not served, for what lies in the store: of the same fields and numbers as the hub P.
+func stored[P Object](gv schema.GroupVersion, setDefaults func(P)) Version {
+	same := func(obj Object) (Object, error) { return obj, nil }
+	return Version{
+		GroupVersion: gv, Unserved: true, New: newObject[P], Default: apply1(setDefaults), ToHub: same, FromHub: same,
 	}
 }
 

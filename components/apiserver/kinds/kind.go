@@ -37,10 +37,12 @@ type Kind struct {
 	Categories []string
 	Namespaced bool
 
-	// Hub is the version that is stored. It is one of Versions.
+	// Hub is the version that is held in memory, and stored. It is one of Versions.
 	Hub schema.GroupVersion
-	// Stored is the version in which objects lie in the store, as JSON, if that is not the Hub.
-	Stored schema.GroupVersion
+	// Stored is the version in which objects lie in the store, if that is not the Hub; StoredAsJSON tells that they lie
+	// there as JSON though they have a protobuf form.
+	Stored       schema.GroupVersion
+	StoredAsJSON bool
 	// Versions are all group versions under which the kind is served, preferred first. They may span groups: events are
 	// served by "" and by events.k8s.io from one stored form.
 	Versions []Version
@@ -224,6 +226,13 @@ func (k *Kind) HubVersion() *Version {
 		}
 	}
 	return nil
+}
+
+// SetDefaults gives a hub object what its strategy may have taken away, and reading it from the store would give it.
+func (k *Kind) SetDefaults(hub Object) {
+	if v := k.HubVersion(); v.Default != nil {
+		v.Default(hub)
+	}
 }
 
 // Version returns the served version gv, or nil.

@@ -15,13 +15,19 @@ import (
 type Storage struct {
 	kind *kinds.Kind
 	hub  schema.GroupVersionKind
-	// lies is the version that is written, as JSON, if that is not the hub.
-	lies *kinds.Version
+	lies schema.GroupVersionKind // what is written
+	// toLies makes that of a hub object; nil if it is the hub.
+	toLies func(hub kinds.Object) (kinds.Object, error)
 }
 
 // NewStorage makes the storage form of kind.
 func NewStorage(kind *kinds.Kind) *Storage {
-	return &Storage{kind: kind, hub: kind.Hub.WithKind(kind.Name), lies: kind.Version(kind.Stored)}
+	s := &Storage{kind: kind, hub: kind.Hub.WithKind(kind.Name)}
+	s.lies = s.hub
+	if v := kind.Version(kind.Stored); v != nil {
+		s.lies, s.toLies = v.WithKind(kind.Name), v.FromHub
+	}
+	return s
 }
 
 // Encode writes a hub object, which must have no resource version.
@@ -29,23 +35,30 @@ func (s *Storage) Encode(obj kinds.Object) ([]byte, error) {
 	if obj.GetResourceVersion() != "" {
 		return nil, fmt.Errorf("storing %s %s: the resource version must be empty", s.hub.Kind, obj.GetName())
 	}
-	if s.lies != nil {
-		lying, err := s.lies.FromHub(obj)
-		if err != nil {
-			return nil, fmt.Errorf("storing %s %s: %w", s.hub.Kind, obj.GetName(), err)
-		}
-		body, err := json.Marshal(WithKind(lying, s.lies.WithKind(s.kind.Name)))
-		return append(body, '\n'), err
-	}
-	body, err := message(obj)
-	if IsNotProtobuf(err) {
-		body, err = json.Marshal(WithKind(obj, s.hub))
-		return append(body, '\n'), err
-	}
+	value, err := s.encode(obj)
 	if err != nil {
 		return nil, fmt.Errorf("storing %s %s: %w", s.hub.Kind, obj.GetName(), err)
 	}
-	return AppendEnvelope(make([]byte, 0, len(body)+envelopeRoom), s.hub, body), nil
+	return value, nil
+}
+
+func (s *Storage) encode(obj kinds.Object) (_ []byte, err error) {
+	if s.toLies != nil {
+		if obj, err = s.toLies(obj); err != nil {
+			return nil, err
+		}
+	}
+	if !s.kind.StoredAsJSON {
+		body, err := message(obj)
+		if err == nil {
+			return AppendEnvelope(make([]byte, 0, len(body)+envelopeRoom), s.lies, body), nil
+		}
+		if !IsNotProtobuf(err) {
+			return nil, err
+		}
+	}
+	body, err := json.Marshal(WithKind(obj, s.lies))
+	return append(body, '\n'), err
 }
 
 // Decode reads what Encode, or another API server with another storage version, has written. The object is of the hub
