@@ -68,7 +68,7 @@ func apiResources(kind *kinds.Kind, gv schema.GroupVersion) []metav1.APIResource
 		ShortNames: kind.ShortNames, Categories: kind.Categories,
 	}
 	if kind.Answer == nil {
-		main.StorageVersionHash = storageVersionHash(kind.Hub.WithKind(kind.Name))
+		main.StorageVersionHash = storageVersionHash(kind.StoredAs())
 	}
 	out := []metav1.APIResource{main}
 	subresources := kind.SubresourcesIn(gv)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,7 +43,11 @@ func (c *call) table(code int, l *cache.List, version string) error {
 	if err != nil {
 		return err
 	}
-	t := serial.Table{Kind: serial.TableKind(c.choice.Version), Meta: l.Meta(), Columns: c.columns(), Rows: c.rows(l.Entries, include)}
+	entries := l.Entries
+	if order := c.kind.RowOrder; order != nil {
+		entries = slices.SortedStableFunc(slices.Values(entries), func(a, b *cache.Entry) int { return order(a.Object, b.Object) })
+	}
+	t := serial.Table{Kind: serial.TableKind(c.choice.Version), Meta: l.Meta(), Columns: c.columns(), Rows: c.rows(entries, include)}
 	if version != "" {
 		t.Meta.ResourceVersion = version
 	}

@@ -84,7 +84,7 @@ func validatingPolicies() *Kind {
 			PrepareUpdate: validatingPolicyParts.statusUpdate,
 			Reset:         []string{"spec"},
 		},
-		Columns: admissionregistration.PolicyColumns("Validations"),
+		Columns: admissionregistration.PolicyColumns("Validations", "Validations indicates the number of validation rules"),
 		Row: func(p *admissionv1.ValidatingAdmissionPolicy, now time.Time) []any {
 			return admissionregistration.PolicyRow(p.Name, len(p.Spec.Validations), p.Spec.ParamKind, show.Age(p.CreationTimestamp, now))
 		},
@@ -116,7 +116,7 @@ func mutatingPolicies() *Kind {
 		Stored:     admissionv1beta1.SchemeGroupVersion,
 		Strategy: configured(func(p *admissionv1.MutatingAdmissionPolicy) any { return p.Spec },
 			admissionregistration.ValidateMutatingPolicy),
-		Columns: admissionregistration.PolicyColumns("Mutations"),
+		Columns: admissionregistration.PolicyColumns("Mutations", "Mutation indicates the number of mutations rules"),
 		Row: func(p *admissionv1.MutatingAdmissionPolicy, now time.Time) []any {
 			return admissionregistration.PolicyRow(p.Name, len(p.Spec.Mutations), p.Spec.ParamKind, show.Age(p.CreationTimestamp, now))
 		},

@@ -40,8 +40,9 @@ type row[P Object] struct {
 
 	Columns []metav1.TableColumnDefinition // nil: name and creation time; none at all for virtual kinds
 	Row     func(obj P, now time.Time) []any
-	// RowConditions is optional.
+	// RowConditions and RowOrder are optional.
 	RowConditions func(obj P) []metav1.TableRowCondition
+	RowOrder      func(a, b P) int
 
 	Fields       map[string]func(obj P) string
 	Unselectable string
@@ -123,6 +124,9 @@ func define[P Object](r row[P]) *Kind {
 	}
 	if r.RowConditions != nil {
 		k.RowConditions = func(obj Object) []metav1.TableRowCondition { return r.RowConditions(obj.(P)) }
+	}
+	if r.RowOrder != nil {
+		k.RowOrder = func(a, b Object) int { return r.RowOrder(a.(P), b.(P)) }
 	}
 	if len(r.Fields) > 0 {
 		k.Fields = make(map[string]func(Object) string, len(r.Fields))

@@ -32,8 +32,9 @@ func flowSchemas() *Kind {
 			PrepareUpdate: flowSchemaParts.statusUpdate,
 			Reset:         []string{"spec"},
 		},
-		Columns: flowcontrol.SchemaColumns(),
-		Row:     flowcontrol.SchemaRow,
+		Columns:  flowcontrol.SchemaColumns(),
+		RowOrder: flowcontrol.SchemaOrder,
+		Row:      flowcontrol.SchemaRow,
 	})
 }
 

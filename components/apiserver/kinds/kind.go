@@ -64,6 +64,9 @@ type Kind struct {
 	// RowConditions tells of a Table's row what readers may want to hide (pods that have ended); nil means never any.
 	RowConditions func(obj Object) []metav1.TableRowCondition
 
+	// RowOrder sorts the rows of a Table of a list; nil leaves them as the list has them.
+	RowOrder func(a, b Object) int
+
 	// Fields are the values that field selectors may name, besides metadata.name and metadata.namespace. Each key is a
 	// label of the selector, e.g. "spec.nodeName"; nil means there are none.
 	Fields map[string]func(obj Object) string
@@ -218,7 +221,15 @@ func (k *Kind) FieldSet(obj Object) fields.Set {
 	return set
 }
 
-// HubVersion returns the version that is stored.
+// StoredAs is the kind under which objects lie in the store.
+func (k *Kind) StoredAs() schema.GroupVersionKind {
+	if !k.Stored.Empty() {
+		return k.Stored.WithKind(k.Name)
+	}
+	return k.Hub.WithKind(k.Name)
+}
+
+// HubVersion returns the version that is in memory.
 func (k *Kind) HubVersion() *Version {
 	for i := range k.Versions {
 		if k.Versions[i].GroupVersion == k.Hub {

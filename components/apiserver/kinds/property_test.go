@@ -132,7 +132,7 @@ func TestHooksTakeAnything(t *testing.T) {
 				s.Canonicalize(obj)
 			}
 		}
-		if k.Row != nil && len(k.Row(obj, metav1.Unix(0, 0).Time)) != len(k.Columns) {
+		if k.Row != nil && len(k.Row(obj, metav1.Unix(0, 0).Time)) != cellCount(k) {
 			t.Fatal("row doesn't fit columns")
 		}
 	})

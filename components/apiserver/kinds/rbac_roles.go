@@ -2,6 +2,7 @@ package kinds
 
 import (
 	rbacv1 "k8s.io/api/rbac/v1"
+	rbacv1beta1 "k8s.io/api/rbac/v1beta1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/rbac"
@@ -38,7 +39,7 @@ func clusterRoles() *Kind {
 }
 
 func roleBindings() *Kind {
-	doc := rbacv1.RoleBinding{}.SwaggerDoc()
+	doc := rbacv1beta1.RoleBinding{}.SwaggerDoc() // upstream's column says what that version said
 	return define(row[*rbacv1.RoleBinding]{
 		Name: "RoleBinding", Resource: "rolebindings",
 		Hub: rbacv1.SchemeGroupVersion,
@@ -62,7 +63,7 @@ func roleBindings() *Kind {
 }
 
 func clusterRoleBindings() *Kind {
-	doc := rbacv1.ClusterRoleBinding{}.SwaggerDoc()
+	doc := rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()
 	return define(row[*rbacv1.ClusterRoleBinding]{
 		Name: "ClusterRoleBinding", Resource: "clusterrolebindings", Cluster: true,
 		Hub: rbacv1.SchemeGroupVersion,

@@ -175,10 +175,10 @@ func WebhookColumns() show.Columns {
 		Age()
 }
 
-// PolicyColumns are the columns of policies; what counts their rules.
-func PolicyColumns(what string) show.Columns {
+// PolicyColumns are the columns of policies; what counts their rules, and is told in words.
+func PolicyColumns(what, words string) show.Columns {
 	return show.Name().
-		Of("integer", what, what+" indicates the number of rules defined in this configuration").
+		Of("integer", what, words+" defined in this configuration").
 		String("ParamKind", "ParamKind specifies the kind of resources used to parameterize this policy").
 		Age()
 }
@@ -210,7 +210,7 @@ func BindingRow(name, policy string, param *v1.ParamRef, age string) []any {
 		case param.Name != "":
 			ref = "*/" + param.Name
 		case param.Selector != nil:
-			ref = show.Selector(param.Selector)
+			ref = param.Selector.String()
 		}
 	}
 	return []any{name, policy, ref, age}

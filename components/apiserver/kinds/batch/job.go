@@ -216,6 +216,17 @@ func CronJobColumns() show.Columns {
 		Wide("Selector", batchv1.JobSpec{}.SwaggerDoc()["selector"])
 }
 
+// suspended is text, though the column is said to be boolean.
+func suspended(p *bool) string {
+	switch {
+	case p == nil:
+		return show.Unset
+	case *p:
+		return "True"
+	}
+	return "False"
+}
+
 // CronJobRow are the cells of a cron job.
 func CronJobRow(c *batchv1.CronJob, now time.Time) []any {
 	last := show.None
@@ -223,7 +234,7 @@ func CronJobRow(c *batchv1.CronJob, now time.Time) []any {
 		last = show.Age(*c.Status.LastScheduleTime, now)
 	}
 	names, images := apps.Containers(c.Spec.JobTemplate.Spec.Template.Spec.Containers)
-	return []any{c.Name, c.Spec.Schedule, show.Or(c.Spec.TimeZone, show.None), show.Or(c.Spec.Suspend, false),
+	return []any{c.Name, c.Spec.Schedule, show.Or(c.Spec.TimeZone, show.None), suspended(c.Spec.Suspend),
 		int64(len(c.Status.Active)), last, show.Age(c.CreationTimestamp, now), names, images,
 		show.Selector(c.Spec.JobTemplate.Spec.Selector)}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -64,14 +65,14 @@ func KeepDecision(new, old *certificatesv1.CertificateSigningRequest) {
 	new.Status.Conditions = append(out, kept...)
 }
 
-// Columns are the columns of requests.
+// Columns are the columns of requests. What upstream says of them is from the first version of the type.
 func Columns() show.Columns {
-	doc := certificatesv1.CertificateSigningRequestSpec{}.SwaggerDoc()
+	doc := certificatesv1beta1.CertificateSigningRequestSpec{}.SwaggerDoc()
 	return show.Name().Age().
 		String("SignerName", doc["signerName"]).
-		String("Requestor", doc["username"]).
+		String("Requestor", doc["request"]).
 		String("RequestedDuration", doc["expirationSeconds"]).
-		String("Condition", certificatesv1.CertificateSigningRequestStatus{}.SwaggerDoc()["conditions"])
+		String("Condition", certificatesv1beta1.CertificateSigningRequestStatus{}.SwaggerDoc()["conditions"])
 }
 
 // Row are the cells of a request.

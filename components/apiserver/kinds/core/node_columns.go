@@ -43,10 +43,14 @@ func NodeColumns() show.Columns {
 // NodeRow are the cells of a node.
 func NodeRow(n *corev1.Node, now time.Time) []any {
 	info := &n.Status.NodeInfo
+	kernel := orUnknown(info.KernelVersion)
+	if info.Architecture != "" {
+		kernel += " (" + info.Architecture + ")"
+	}
 	return []any{
 		n.Name, nodeStatus(n), nodeRoles(n), show.Age(n.CreationTimestamp, now), info.KubeletVersion,
 		address(n, corev1.NodeInternalIP), address(n, corev1.NodeExternalIP),
-		orUnknown(info.OSImage), orUnknown(info.KernelVersion), orUnknown(info.ContainerRuntimeVersion),
+		orUnknown(info.OSImage), kernel, orUnknown(info.ContainerRuntimeVersion),
 	}
 }
 

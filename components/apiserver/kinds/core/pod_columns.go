@@ -159,7 +159,7 @@ func (s *podSummary) addInit(p *corev1.Pod, sidecars map[string]bool) (initializ
 }
 
 func (s *podSummary) addMain(p *corev1.Pod) {
-	running := false
+	running, failure := false, ""
 	for i := len(p.Status.ContainerStatuses) - 1; i >= 0; i-- {
 		c := &p.Status.ContainerStatuses[i]
 		s.count(c)
@@ -168,16 +168,22 @@ func (s *podSummary) addMain(p *corev1.Pod) {
 			s.reason = c.State.Waiting.Reason
 		case c.State.Terminated != nil:
 			s.reason = endedReason(c.State.Terminated)
+			if c.State.Terminated.ExitCode != 0 {
+				failure = s.reason
+			}
 		case c.Ready && c.State.Running != nil:
 			running = true
 			s.ready++
 		}
 	}
-	if s.reason == "Completed" && running {
+	switch {
+	case s.reason != "Completed":
+	case running && conditionTrue(p, corev1.PodReady):
+		s.reason = "Running"
+	case failure != "":
+		s.reason = failure
+	case running:
 		s.reason = "NotReady"
-		if conditionTrue(p, corev1.PodReady) {
-			s.reason = "Running"
-		}
 	}
 }
 

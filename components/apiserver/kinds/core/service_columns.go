@@ -93,5 +93,9 @@ func EndpointsRow(e *corev1.Endpoints, now time.Time) []any {
 			}
 		}
 	}
-	return []any{e.Name, show.Few(all, show.None), show.Age(e.CreationTimestamp, now)}
+	empty := ""
+	if len(e.Subsets) == 0 {
+		empty = show.None
+	}
+	return []any{e.Name, show.Few(all, empty), show.Age(e.CreationTimestamp, now)}
 }

@@ -2,6 +2,7 @@
 package flowcontrol
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -196,10 +197,15 @@ func SchemaColumns() show.Columns {
 	doc := flowcontrolv1.FlowSchemaSpec{}.SwaggerDoc()
 	return show.Name().
 		String("PriorityLevel", flowcontrolv1.PriorityLevelConfigurationReference{}.SwaggerDoc()["name"]).
-		Of("integer", "MatchingPrecedence", doc["matchingPrecedence"]).
-		String("DistinguisherMethod", flowcontrolv1.FlowDistinguisherMethod{}.SwaggerDoc()["type"]).
+		String("MatchingPrecedence", doc["matchingPrecedence"]).
+		String("DistinguisherMethod", doc["distinguisherMethod"]).
 		Age().
 		String("MissingPL", "references a broken or non-existent PriorityLevelConfiguration")
+}
+
+// SchemaOrder is the order in which requests are matched.
+func SchemaOrder(a, b *flowcontrolv1.FlowSchema) int {
+	return cmp.Or(cmp.Compare(a.Spec.MatchingPrecedence, b.Spec.MatchingPrecedence), cmp.Compare(a.Name, b.Name))
 }
 
 // SchemaRow are the cells of a flow schema.
@@ -233,14 +239,10 @@ func LevelColumns() show.Columns {
 func LevelRow(l *flowcontrolv1.PriorityLevelConfiguration, now time.Time) []any {
 	var n, q, h, length any = show.None, show.None, show.None, show.None
 	if limited := l.Spec.Limited; limited != nil {
-		if limited.NominalConcurrencyShares != nil {
-			n = *limited.NominalConcurrencyShares
-		}
+		n = limited.NominalConcurrencyShares
 		if c := limited.LimitResponse.Queuing; c != nil {
 			q, h, length = c.Queues, c.HandSize, c.QueueLengthLimit
 		}
-	} else if e := l.Spec.Exempt; e != nil && e.NominalConcurrencyShares != nil {
-		n = *e.NominalConcurrencyShares
 	}
-	return []any{l.Name, string(l.Spec.Type), fmt.Sprint(n), fmt.Sprint(q), fmt.Sprint(h), fmt.Sprint(length), show.Age(l.CreationTimestamp, now)}
+	return []any{l.Name, string(l.Spec.Type), n, q, h, length, show.Age(l.CreationTimestamp, now)}
 }

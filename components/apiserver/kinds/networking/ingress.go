@@ -310,7 +310,10 @@ func IngressClassColumns() show.Columns {
 
 // IngressClassRow are the cells of an ingress class.
 func IngressClassRow(c *networkingv1.IngressClass, now time.Time) []any {
-	parameters := show.None
+	name, parameters := c.Name, show.None
+	if c.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" {
+		name += " (default)"
+	}
 	if p := c.Spec.Parameters; p != nil {
 		parameters = p.Kind
 		if p.APIGroup != nil {
@@ -318,5 +321,5 @@ func IngressClassRow(c *networkingv1.IngressClass, now time.Time) []any {
 		}
 		parameters += "/" + p.Name
 	}
-	return []any{c.Name, c.Spec.Controller, parameters, show.Age(c.CreationTimestamp, now)}
+	return []any{name, c.Spec.Controller, parameters, show.Age(c.CreationTimestamp, now)}
 }

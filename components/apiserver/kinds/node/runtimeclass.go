@@ -50,7 +50,7 @@ func ValidateUpdate(new, old *nodev1.RuntimeClass) field.ErrorList {
 
 // Columns are the columns of runtime classes.
 func Columns() show.Columns {
-	return show.Name().String("Handler", nodev1.RuntimeClass{}.SwaggerDoc()["handler"]).Age()
+	return show.Name().String("Handler", "").Age()
 }
 
 // Row are the cells of a runtime class.

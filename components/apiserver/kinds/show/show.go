@@ -31,6 +31,11 @@ func (c Columns) String(name, description string) Columns {
 	return append(c, metav1.TableColumnDefinition{Name: name, Type: "string", Description: description})
 }
 
+// NameOf appends a column with the name of another object.
+func (c Columns) NameOf(name, description string) Columns {
+	return append(c, metav1.TableColumnDefinition{Name: name, Type: "string", Format: "name", Description: description})
+}
+
 // Wide appends a column of text that is shown on request (kubectl get -o wide).
 func (c Columns) Wide(name, description string) Columns {
 	return append(c, metav1.TableColumnDefinition{Name: name, Type: "string", Priority: 1, Description: description})

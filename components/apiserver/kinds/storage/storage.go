@@ -68,7 +68,7 @@ func ClassRow(c *storagev1.StorageClass, now time.Time) []any {
 func AttachmentColumns() show.Columns {
 	spec, status := storagev1.VolumeAttachmentSpec{}.SwaggerDoc(), storagev1.VolumeAttachmentStatus{}.SwaggerDoc()
 	return show.Name().
-		String("Attacher", spec["attacher"]).
+		NameOf("Attacher", spec["attacher"]).
 		String("PV", storagev1.VolumeAttachmentSource{}.SwaggerDoc()["persistentVolumeName"]).
 		String("Node", spec["nodeName"]).
 		Of("boolean", "Attached", status["attached"]).
