@@ -97,7 +97,7 @@ func (b book) object(v *version) *spec.Schema {
 
 func (b book) list(v *version, model string) *spec.Schema {
 	items := spec.ArrayProperty(spec.RefSchema(b.prefix + model)).WithDescription(fmt.Sprintf(
-		"List of %s. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md", v.names.Plural))
+		"List of %s. More info: "+conventions, v.names.Plural))
 	out := new(spec.Schema).Typed("object", "").
 		WithDescription(fmt.Sprintf("%s is a list of %s", v.names.ListKind, v.names.Kind)).
 		WithRequired("items").
@@ -113,7 +113,7 @@ func (b book) reference(model, description string) spec.Schema {
 	}
 	// In v3.0 nothing may stand beside a reference.
 	return spec.Schema{SchemaProps: spec.SchemaProps{
-		Description: description, Default: map[string]any{}, AllOf: []spec.Schema{*spec.RefSchema(b.prefix + model)},
+		Description: description, AllOf: []spec.Schema{*spec.RefSchema(b.prefix + model)},
 	}}
 }
 
@@ -125,10 +125,21 @@ func typeMeta(s *spec.Schema) {
 	}
 }
 
-// embedded gives objects in objects what every object has.
+// embeddedDescriptions are what clients are told of the type of an object in an object.
+var embeddedDescriptions = map[string]string{
+	"apiVersion": "apiVersion defines the versioned schema of this representation of an object. More info: " + conventions + "#resources",
+	"kind":       "kind is a string value representing the type of this object. In CamelCase. More info: " + conventions + "#types-kinds",
+}
+
+const conventions = "https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+
+// embedded gives objects in objects what every object has, and takes defaults away, which OpenAPI v2 doesn't tell.
 func (b book) embedded(s *spec.Schema) {
 	if s == nil {
 		return
+	}
+	if b.v2 {
+		s.Default = nil
 	}
 	for name := range s.Properties {
 		p := s.Properties[name]
@@ -147,7 +158,9 @@ func (b book) embedded(s *spec.Schema) {
 	if is, _ := s.Extensions.GetBool(embeddedExtension); !is {
 		return
 	}
-	typeMeta(s)
+	for name, description := range embeddedDescriptions {
+		s.SetProperty(name, *spec.StringProperty().WithDescription(description))
+	}
 	s.SetProperty("metadata", b.reference(openapi.ObjectMeta, metav1.PartialObjectMetadata{}.SwaggerDoc()["metadata"]))
 	for _, name := range []string{"kind", "apiVersion"} {
 		if !slices.Contains(s.Required, name) {

@@ -21,6 +21,7 @@ func deviceClasses() *Kind {
 		Name: "DeviceClass", Resource: "deviceclasses", Cluster: true,
 		Hub: resourcev1.SchemeGroupVersion,
 		Strategy: strategy[*resourcev1.DeviceClass]{
+			ReturnDeleted:       true,
 			PrepareCreate:       deviceClassParts.create,
 			PrepareUpdate:       deviceClassParts.update,
 			Validate:            resource.ValidateClass,
@@ -39,6 +40,7 @@ func resourceClaimTemplates(deps Deps) *Kind {
 		Hub:     resourcev1.SchemeGroupVersion,
 		Default: resource.DefaultTemplate,
 		Strategy: strategy[*resourcev1.ResourceClaimTemplate]{
+			ReturnDeleted:       true,
 			Validate:            resource.ValidateTemplate,
 			ValidateUpdate:      resource.ValidateTemplateUpdate,
 			ValidateName:        validation.NameIsDNSSubdomain,
@@ -66,6 +68,7 @@ func resourceClaims(deps Deps) *Kind {
 		Hub:     resourcev1.SchemeGroupVersion,
 		Default: resource.DefaultClaim,
 		Strategy: strategy[*resourcev1.ResourceClaim]{
+			ReturnDeleted:       true,
 			PrepareCreate:       resourceClaimParts.plainCreate,
 			PrepareUpdate:       resourceClaimParts.keepStatus,
 			Validate:            resource.ValidateClaim,
@@ -109,6 +112,7 @@ func resourceSlices(deps Deps) *Kind {
 		Name: "ResourceSlice", Resource: "resourceslices", Cluster: true,
 		Hub: resourcev1.SchemeGroupVersion,
 		Strategy: strategy[*resourcev1.ResourceSlice]{
+			ReturnDeleted: true,
 			PrepareCreate: func(_ context.Context, s *resourcev1.ResourceSlice) {
 				resource.StampTaints(s, deps.now())
 				resource.DropUnserved(s)

@@ -107,7 +107,6 @@ func csiStorageCapacities() *Kind {
 			Validate:       storage.ValidateCapacity,
 			ValidateUpdate: storage.ValidateCapacityUpdate,
 			ValidateName:   validation.NameIsDNSSubdomain,
-			ReturnDeleted:  true,
 		},
 	})
 }

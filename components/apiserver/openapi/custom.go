@@ -62,25 +62,3 @@ func builtIn(names []string, custom map[string]json.RawMessage) []string {
 	names = slices.DeleteFunc(names, func(name string) bool { return custom[name] != nil })
 	return append(names, metadataModels...)
 }
-
-// mediaTypes are those of an operation's objects.
-func (o *operation) mediaTypes() []string {
-	if o.text {
-		return []string{"application/json", "application/yaml"}
-	}
-	return objectTypes
-}
-
-func (o *operation) streamTypes() []string {
-	if o.text {
-		return append(o.mediaTypes(), "application/json;stream=watch")
-	}
-	return append(slices.Clone(objectTypes), streamTypes...)
-}
-
-func (o *operation) patchTypes() []string {
-	if o.text {
-		return slices.DeleteFunc(slices.Clone(patchTypes), func(t string) bool { return t == "application/strategic-merge-patch+json" })
-	}
-	return patchTypes
-}

@@ -104,6 +104,15 @@ func hash(version string, g *groupVersion) string {
 	return fmt.Sprintf("%X", h.Sum(nil))
 }
 
+// info is the head of the documents. They are of a minor version.
+func (c *content) info() object {
+	version := strings.TrimPrefix(c.version, "v")
+	if parts := strings.SplitN(version, ".", 3); len(parts) == 3 {
+		version = parts[0] + "." + parts[1]
+	}
+	return object{"title": "Kubernetes", "version": version}
+}
+
 func (c *content) find(path string) *groupVersion {
 	for i := range c.groups {
 		if c.groups[i].path() == path {
@@ -129,6 +138,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		if g := c.find(path); g != nil {
 			c.serveV3(w, r, g)
+			return
+		}
+		if o := c.findRoot(path); o != nil {
+			c.serveHashed(w, r, path, c.rootHash(o), func() ([]byte, error) { return c.documentOfRoot(o) })
 			return
 		}
 		notFound(w, r)

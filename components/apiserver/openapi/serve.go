@@ -4,6 +4,7 @@ import (
 	"crypto/sha512"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -118,6 +119,7 @@ func (c *content) serve(w http.ResponseWriter, r *http.Request, key documentKey,
 			return
 		}
 	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body)
 }
 

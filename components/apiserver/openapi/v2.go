@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"strings"
+
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 func (c *content) serveV2(w http.ResponseWriter, r *http.Request, others []sourced) {
@@ -22,7 +24,7 @@ func (c *content) serveV2(w http.ResponseWriter, r *http.Request, others []sourc
 
 // documentV2 writes the one document for all group versions.
 func (c *content) documentV2() ([]byte, error) {
-	var operations []operation
+	operations := c.roots()
 	for i := range c.groups {
 		operations = append(operations, c.groups[i].operations()...)
 	}
@@ -37,58 +39,57 @@ func (c *content) documentV2() ([]byte, error) {
 	for _, name := range sortedNames(loaded) {
 		definitions[name] = loaded[name].V2
 	}
-	paths := map[string]object{}
-	for i := range operations {
-		o := &operations[i]
-		if paths[o.path] == nil {
-			paths[o.path] = object{"parameters": parametersV2(append(pathParameters(o.path), pretty))}
+	paths, parameters := map[string]object{}, shared{}
+	for path, all := range byPath(operations) {
+		if paths[path], err = pathV2(all, parameters); err != nil {
+			return nil, err
 		}
-		paths[o.path][o.method] = o.v2()
 	}
 	return json.Marshal(object{
 		"swagger":             "2.0",
-		"info":                object{"title": "Kubernetes", "version": c.version},
+		"info":                c.info(),
 		"paths":               paths,
 		"definitions":         definitions,
+		"parameters":          parameters,
 		"securityDefinitions": object{"BearerToken": bearerToken},
 		"security":            []object{{"BearerToken": []string{}}},
 	})
 }
 
-func parametersV2(ps []parameter) []object {
-	out := make([]object, len(ps))
-	for i, p := range ps {
-		out[i] = object{"name": p.name, "in": p.place(), "description": p.description, "type": p.kind, "uniqueItems": true}
-		if p.inPath {
-			out[i]["required"] = true
+// pathV2 writes the operations of a path.
+func pathV2(all []*operation, parameters shared) (object, error) {
+	item := object{}
+	if ps := common(all); len(ps) > 0 {
+		list, err := parameters.list(ps, nil)
+		if err != nil {
+			return nil, err
 		}
+		item["parameters"] = list
 	}
-	return out
+	for _, o := range all {
+		one, err := o.v2(parameters)
+		if err != nil {
+			return nil, err
+		}
+		item[o.method] = one
+	}
+	return item, nil
 }
 
-func (o *operation) v2() object {
+func (o *operation) v2(parameters shared) (object, error) {
 	out := object{
-		"operationId": o.id, "description": o.description, "tags": []string{o.tag}, "schemes": []string{"https"},
-		"consumes": []string{"*/*"}, "produces": o.mediaTypes(),
-		"x-kubernetes-action":             o.action,
-		"x-kubernetes-group-version-kind": gvkObject(o),
+		"operationId": o.id, "description": o.description, "tags": []string{o.tag}, "schemes": []string{"https"}, "produces": o.produces,
 	}
-	parameters := parametersV2(o.query)
-	if o.body != "" {
-		parameters = append(parameters, object{
-			"name": "body", "in": "body", "required": o.body != deleteOptions, "schema": object{"$ref": "#/definitions/" + o.body},
-		})
+	o.extend(out)
+	if len(o.consumes) > 0 {
+		out["consumes"] = o.consumes
 	}
-	if len(parameters) > 0 {
-		out["parameters"] = parameters
+	list, err := parameters.list(o.parameters, o.bodyV2())
+	if err != nil {
+		return nil, err
 	}
-	switch {
-	case o.patch:
-		out["consumes"] = o.patchTypes()
-	case o.response == "":
-		out["produces"] = []string{"*/*"}
-	case o.watch:
-		out["produces"] = o.streamTypes()
+	if len(list) > 0 {
+		out["parameters"] = list
 	}
 	schema := object{"type": "string"}
 	if o.response != "" {
@@ -99,5 +100,15 @@ func (o *operation) v2() object {
 		responses[code] = object{"description": statusText[code], "schema": schema}
 	}
 	out["responses"] = responses
-	return out
+	return out, nil
+}
+
+// bodyV2 is the body as a parameter, nil if there is none.
+func (o *operation) bodyV2() *spec.Parameter {
+	if o.body == "" {
+		return nil
+	}
+	return &spec.Parameter{ParamProps: spec.ParamProps{
+		Name: "body", In: "body", Required: o.body != deleteOptions, Schema: spec.RefSchema("#/definitions/" + o.body),
+	}}
 }

@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // object is JSON in the making; encoding/json sorts its keys.
@@ -14,6 +17,9 @@ type object = map[string]any
 // proxies may keep them for ever.
 func (c *content) serveIndex(w http.ResponseWriter, others map[string]string) {
 	paths := object{}
+	for _, o := range c.roots() {
+		paths[o.place()] = object{"serverRelativeURL": addressV3(o.place(), c.rootHash(&o))}
+	}
 	for i := range c.groups {
 		g := &c.groups[i]
 		paths[g.path()] = object{"serverRelativeURL": addressV3(g.path(), g.hash)}
@@ -26,7 +32,8 @@ func (c *content) serveIndex(w http.ResponseWriter, others map[string]string) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8") // as upstream's aggregator
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	_, _ = w.Write(body)
 }
 
@@ -55,11 +62,23 @@ func (c *content) serveHashed(w http.ResponseWriter, r *http.Request, path, hash
 
 // documentV3 writes the document of a group version.
 func (c *content) documentV3(g *groupVersion) ([]byte, error) {
-	operations := g.operations()
 	schemas, err := customDefinitions([]groupVersion{*g}, false)
 	if err != nil {
 		return nil, err
 	}
+	if g.custom() {
+		return writeV3(object{"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}, g.operations(), schemas, nil, g.GroupVersion)
+	}
+	return writeV3(c.info(), g.operations(), schemas, bearerToken, g.GroupVersion)
+}
+
+// documentOfRoot writes the document of one operation.
+func (c *content) documentOfRoot(o *operation) ([]byte, error) {
+	return writeV3(c.info(), []operation{*o}, map[string]json.RawMessage{}, bearerToken, schema.GroupVersion{})
+}
+
+// writeV3 writes a document; schemas are those that the program doesn't have itself.
+func writeV3(info object, operations []operation, schemas map[string]json.RawMessage, security object, gv schema.GroupVersion) ([]byte, error) {
 	definitions, err := closure(builtIn(models(operations), schemas))
 	if err != nil {
 		return nil, err
@@ -67,30 +86,71 @@ func (c *content) documentV3(g *groupVersion) ([]byte, error) {
 	for name, d := range definitions {
 		schemas[name] = d.V3
 	}
+	if err := onlyOf(schemas, gv); err != nil {
+		return nil, err
+	}
 	paths := map[string]object{}
+	for path, all := range byPath(operations) {
+		item := object{}
+		if ps := common(all); len(ps) > 0 {
+			item["parameters"] = parametersV3(ps)
+		}
+		for _, o := range all {
+			item[o.method] = o.v3()
+		}
+		paths[path] = item
+	}
+	components := object{}
+	if len(schemas) > 0 {
+		components["schemas"] = schemas
+	}
+	if security != nil {
+		components["securitySchemes"] = object{"BearerToken": security}
+	}
+	return json.Marshal(object{"openapi": "3.0.0", "info": info, "paths": paths, "components": components})
+}
+
+// onlyOf leaves of the kinds under which the types that every group has are known those of a group version.
+func onlyOf(schemas map[string]json.RawMessage, gv schema.GroupVersion) error {
+	const extension = "x-kubernetes-group-version-kind"
+	for _, name := range []string{"DeleteOptions", "WatchEvent"} {
+		text, ok := schemas[metaModel+name]
+		if !ok {
+			continue
+		}
+		fields := map[string]json.RawMessage{}
+		if err := json.Unmarshal(text, &fields); err != nil {
+			return err
+		}
+		kinds := []object{{"group": "", "version": "v1", "kind": name}}
+		if gv.Group != "" {
+			kinds = append(kinds, object{"group": gv.Group, "version": gv.Version, "kind": name})
+		}
+		var err error
+		if fields[extension], err = json.Marshal(kinds); err != nil {
+			return err
+		}
+		if schemas[metaModel+name], err = json.Marshal(fields); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func byPath(operations []operation) map[string][]*operation {
+	out := map[string][]*operation{}
 	for i := range operations {
 		o := &operations[i]
-		if paths[o.path] == nil {
-			paths[o.path] = object{"parameters": parametersV3(append(pathParameters(o.path), pretty))}
-		}
-		paths[o.path][o.method] = o.v3()
+		out[o.path] = append(out[o.path], o)
 	}
-	return json.Marshal(object{
-		"openapi": "3.0.0",
-		"info":    object{"title": "Kubernetes", "version": c.version},
-		"paths":   paths,
-		"components": object{
-			"schemas":         schemas,
-			"securitySchemes": object{"BearerToken": bearerToken},
-		},
-	})
+	return out
 }
 
 var bearerToken = object{"type": "apiKey", "name": "authorization", "in": "header", "description": "Bearer Token authentication"}
 
 // models are the schemas that operations name.
 func models(operations []operation) []string {
-	names := []string{statusModel, deleteOptions, metaModel + "WatchEvent"}
+	var names []string
 	for i := range operations {
 		for _, name := range []string{operations[i].body, operations[i].response} {
 			if name != "" {
@@ -101,69 +161,36 @@ func models(operations []operation) []string {
 	return names
 }
 
-func parametersV3(ps []parameter) []object {
-	out := make([]object, len(ps))
-	for i, p := range ps {
-		out[i] = object{"name": p.name, "in": p.place(), "description": p.description, "schema": object{"type": p.kind, "uniqueItems": true}}
-		if p.inPath {
-			out[i]["required"] = true
-		}
-	}
-	return out
-}
-
-func (p parameter) place() string {
-	if p.inPath {
-		return "path"
-	}
-	return "query"
-}
-
-// Media types of objects, of streams of them, and of patches.
-var (
-	objectTypes = []string{"application/json", "application/vnd.kubernetes.protobuf", "application/yaml"}
-	streamTypes = []string{"application/json;stream=watch", "application/vnd.kubernetes.protobuf;stream=watch"}
-	patchTypes  = []string{
-		"application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json", "application/strategic-merge-patch+json",
-	}
-)
-
 func (o *operation) v3() object {
-	out := object{
-		"operationId": o.id, "description": o.description, "tags": []string{o.tag},
-		"x-kubernetes-action":             o.action,
-		"x-kubernetes-group-version-kind": gvkObject(o),
-	}
-	if len(o.query) > 0 {
-		out["parameters"] = parametersV3(o.query)
+	out := object{"operationId": o.id, "description": o.description, "tags": []string{o.tag}}
+	o.extend(out)
+	if len(o.parameters) > 0 {
+		out["parameters"] = parametersV3(o.parameters)
 	}
 	if o.body != "" {
-		types := []string{"*/*"}
-		if o.patch {
-			types = o.patchTypes()
+		body := object{"content": contentV3(o.consumes, o.body)}
+		if o.body != deleteOptions {
+			body["required"] = true
 		}
-		out["requestBody"] = object{"content": contentV3(types, o.body), "required": o.body != deleteOptions}
+		out["requestBody"] = body
 	}
 	responses := object{"401": object{"description": "Unauthorized"}}
 	for _, code := range o.codes {
-		types := o.mediaTypes()
-		switch {
-		case o.response == "":
-			types = []string{"*/*"}
-		case o.watch:
-			types = o.streamTypes()
-		}
-		responses[code] = object{"description": statusText[code], "content": contentV3(types, o.response)}
+		responses[code] = object{"description": statusText[code], "content": contentV3(o.produces, o.response)}
 	}
 	out["responses"] = responses
 	return out
 }
 
-var statusText = map[string]string{"200": "OK", "201": "Created", "202": "Accepted"}
-
-func gvkObject(o *operation) object {
-	return object{"group": o.kind.Group, "version": o.kind.Version, "kind": o.kind.Kind}
+// extend says which verb of which kind it is, if it is one.
+func (o *operation) extend(out object) {
+	if o.action != "" {
+		out["x-kubernetes-action"] = o.action
+		out["x-kubernetes-group-version-kind"] = object{"group": o.kind.Group, "version": o.kind.Version, "kind": o.kind.Kind}
+	}
 }
+
+var statusText = map[string]string{"200": "OK", "201": "Created", "202": "Accepted"}
 
 func contentV3(types []string, model string) object {
 	schema := object{"type": "string"}
