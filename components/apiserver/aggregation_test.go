@@ -319,8 +319,11 @@ func TestAggregatedOpenAPI(t *testing.T) {
 		}
 	}
 	paths, err := a.client(t).Discovery().OpenAPIV3().Paths()
-	if err != nil || paths["apis/zoo.example.com/v1"] == nil || paths["version"] != nil || paths["apis/apps/v1"] == nil {
+	if err != nil || paths["apis/zoo.example.com/v1"] == nil || paths["apis/apps/v1"] == nil {
 		t.Fatalf("v3: %v, %v", paths, err)
+	}
+	if version, err := paths["version"].Schema("application/json"); err != nil || !strings.Contains(string(version), `"title":"Kubernetes"`) {
+		t.Errorf("the version is told by %s, %v", version, err)
 	}
 	document, err := paths["apis/zoo.example.com/v1"].Schema("application/json")
 	if err != nil || !strings.Contains(string(document), `"title":"zoo"`) {
