@@ -109,16 +109,21 @@ func (c *call) replace(ch change) (*cache.Entry, error) {
 	mutate := func(current *cache.Entry) (kinds.Object, error) {
 		done(false)
 		done = func(bool) {}
-		obj, err := c.changed(ch, a, current)
+		obj, err := c.wanted(ch, a, current)
 		if err != nil {
+			return nil, err
+		}
+		if done, err = c.allocate(obj, current.Object, a.dryRun); err != nil {
+			return nil, err
+		}
+		if err := c.changed(a, obj, current.Object); err != nil {
 			return nil, err
 		}
 		if c.finished(obj, current.Object) {
 			removed, removedAt = obj, current.Revision
 			return nil, errRemove
 		}
-		done, err = c.allocate(obj, current.Object, a.dryRun)
-		return obj, err
+		return obj, nil
 	}
 	if a.dryRun {
 		defer func() { done(false) }()
@@ -143,8 +148,8 @@ func (c *call) replace(ch change) (*cache.Entry, error) {
 	return e, err
 }
 
-// changed is the object that a change makes of the current one, ready to be stored.
-func (c *call) changed(ch change, a attributes, current *cache.Entry) (kinds.Object, error) {
+// wanted is the object that a change makes of the current one, before the kind's strategy has seen it.
+func (c *call) wanted(ch change, a attributes, current *cache.Entry) (kinds.Object, error) {
 	old := current.Object
 	if ch.uid != "" && ch.uid != old.GetUID() {
 		return nil, c.otherUID(ch.uid, old.GetUID())
@@ -164,10 +169,15 @@ func (c *call) changed(ch change, a attributes, current *cache.Entry) (kinds.Obj
 	if err := c.settleVersion(obj, old); err != nil {
 		return nil, err
 	}
+	return obj, nil
+}
+
+// changed makes obj, which old is to become, ready to be stored.
+func (c *call) changed(a attributes, obj, old kinds.Object) error {
 	if err := c.prepareUpdate(obj, old); err != nil {
-		return nil, err
+		return err
 	}
-	return obj, c.validateChange(a, obj, old)
+	return c.validateChange(a, obj, old)
 }
 
 // finished tells whether obj was only waiting for this change to be removed.

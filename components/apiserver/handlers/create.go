@@ -70,19 +70,24 @@ func (c *call) insert(obj kinds.Object, options *metav1.CreateOptions, dryRun []
 
 func (c *call) insertOnce(obj kinds.Object, a attributes) (*cache.Entry, error) {
 	c.birth(obj)
+	done, err := c.allocate(obj, nil, a.dryRun)
+	if err != nil {
+		return nil, err
+	}
+	e, err := c.insertAllocated(obj, a)
+	done(err == nil)
+	return e, err
+}
+
+func (c *call) insertAllocated(obj kinds.Object, a attributes) (*cache.Entry, error) {
 	if err := c.prepareCreate(obj); err != nil {
 		return nil, err
 	}
 	if err := c.validate(c.ctx, a, obj, nil); err != nil {
 		return nil, err
 	}
-	done, err := c.allocate(obj, nil, a.dryRun)
-	if err != nil {
-		return nil, err
-	}
 	key := c.cache.Key(c.namespace, obj.GetName())
 	if a.dryRun {
-		defer done(false)
 		if e, err := c.cache.Get(c.ctx, key, ""); err == nil {
 			return nil, c.exists(e)
 		} else if !apierrors.IsNotFound(err) {
@@ -93,13 +98,11 @@ func (c *call) insertOnce(obj kinds.Object, a attributes) (*cache.Entry, error) 
 		return unstored(obj), nil
 	}
 	if err := unversioned(obj); err != nil {
-		done(false)
 		return nil, err
 	}
 	obj.SetResourceVersion("")
 	name := obj.GetName()
 	e, err := c.cache.Create(c.ctx, key, obj, c.ttl(obj))
-	done(err == nil)
 	if apierrors.IsAlreadyExists(err) {
 		if current, ok := c.cache.Peek(key); ok {
 			return nil, c.exists(current)
@@ -127,10 +130,10 @@ func (c *call) ttl(obj kinds.Object) cache.TTL {
 
 // allocate takes what the object needs to be unique; done is never nil.
 func (c *call) allocate(obj, old kinds.Object, dryRun bool) (done func(stored bool), err error) {
-	if c.kind.Strategy.Allocate == nil {
+	if c.strategy.Allocate == nil {
 		return func(bool) {}, nil
 	}
-	done, err = c.kind.Strategy.Allocate(c.ctx, obj, old, dryRun)
+	done, err = c.strategy.Allocate(c.ctx, obj, old, dryRun)
 	if done == nil {
 		done = func(bool) {}
 	}

@@ -8,10 +8,12 @@ import (
 	"math"
 	"math/bits"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -25,14 +27,16 @@ var (
 	ipAddresses  = schema.GroupResource{Group: networkingv1.GroupName, Resource: "ipaddresses"}
 	serviceCIDRs = schema.GroupResource{Group: networkingv1.GroupName, Resource: "servicecidrs"}
 	services     = schema.GroupResource{Resource: "services"}
+	endpoints    = schema.GroupResource{Resource: "endpoints"}
 )
 
 // managedBy marks the addresses that the allocator made.
 const managedBy = "ipallocator.k8s.io"
 
 var (
-	errFull  = errors.New("range is full")
-	errTaken = errors.New("provided IP is already allocated")
+	errFull     = errors.New("range is full")
+	errTaken    = errors.New("provided IP is already allocated")
+	errMismatch = errors.New("the provided network does not match the current range")
 )
 
 // addresses takes and releases cluster IPs: an address is taken when an IPAddress of its name exists.
@@ -42,73 +46,81 @@ type addresses struct {
 	random  func(n uint64) uint64
 }
 
-// takeAddresses takes the addresses that new asks for, or needs, and that old hasn't got.
+// takeAddresses takes the addresses that a service asks for, or needs, and that old hasn't got: all when it had no
+// addresses for being an external name, or the one of a second family. Everything else that a change may ask for is
+// refused by validation.
 func (t *transaction) takeAddresses(new, old *corev1.Service) error {
 	if !core.NeedsClusterIP(new) || headless(new) {
-		if headless(new) {
-			new.Spec.ClusterIP, new.Spec.ClusterIPs = corev1.ClusterIPNone, []string{corev1.ClusterIPNone}
-		}
 		return nil
 	}
-	had := map[netip.Addr]bool{}
-	if old != nil {
-		for _, ip := range clusterIPs(old) {
-			had[ip] = true
+	first := 0
+	if old != nil && core.NeedsClusterIP(old) {
+		if headless(old) || len(old.Spec.IPFamilies) != 1 || len(new.Spec.IPFamilies) != 2 {
+			return nil
 		}
+		first = 1
 	}
 	ips := make([]string, len(new.Spec.IPFamilies))
 	copy(ips, new.Spec.ClusterIPs)
-	if len(ips) > 0 && ips[0] == "" {
-		ips[0] = new.Spec.ClusterIP
-	}
 	for i, family := range new.Spec.IPFamilies {
-		if ips[i] == "" {
-			ip, err := t.takeNext(family, new)
-			if err != nil {
-				return apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP: %w", err))
-			}
-			ips[i] = ip.String()
+		if i < first {
 			continue
 		}
-		ip, err := netip.ParseAddr(ips[i])
-		if err == nil && !had[ip] {
-			err = t.take(ip, new)
-		}
+		ip, err := t.takeAddress(ips[i], family, new)
 		if err != nil {
-			return invalid(new, field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), new.Spec.ClusterIPs,
-				fmt.Sprintf("failed to allocate IP %s: %v", ips[i], err))})
+			return err
 		}
+		ips[i] = ip
 	}
-	new.Spec.ClusterIP, new.Spec.ClusterIPs = ips[0], ips
+	if len(ips) > 0 {
+		new.Spec.ClusterIP, new.Spec.ClusterIPs = ips[0], ips
+	}
 	return nil
 }
 
-// take takes one address, which must be free and in a range.
-func (t *transaction) take(ip netip.Addr, owner *corev1.Service) error {
-	a := &t.allocator.addresses
-	ranges := a.ranges(t.ctx, familyOf(ip))
-	inRange := false
-	for _, r := range ranges {
-		inRange = inRange || usable(r, ip)
+// takeAddress takes one address; want is "" for any.
+func (t *transaction) takeAddress(want string, family corev1.IPFamily, owner *corev1.Service) (string, error) {
+	refused := func(format string, args ...any) error {
+		return invalid(owner, field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), owner.Spec.ClusterIPs,
+			fmt.Sprintf("failed to allocate IP"+format, args...))})
 	}
-	if !inRange {
-		valid := "none"
-		if len(ranges) > 0 {
-			valid = ranges[0].String()
+	if want != "" {
+		ip, err := netip.ParseAddr(want)
+		if err == nil {
+			err = t.take(ip, owner)
 		}
-		return fmt.Errorf("the provided IP (%v) is not in the valid range. The range of valid IPs is %s", ip, valid)
+		if err != nil {
+			return "", refused(" %s: %v", want, err)
+		}
+		return want, nil
 	}
-	return t.claim(ip, owner)
+	ip, err := t.takeNext(family, owner)
+	switch {
+	case errors.Is(err, errFull):
+		return "", apierrors.NewInternalError(fmt.Errorf("failed to allocate a serviceIP for Service %q: %w", owner.Name, err))
+	case err != nil:
+		return "", refused(": %v", err)
+	}
+	return ip.String(), nil
+}
+
+// take takes one address, which must be free and in a range. A dry run looks at the range alone, as upstream's does.
+func (t *transaction) take(ip netip.Addr, owner *corev1.Service) error {
+	ranges := t.allocator.addresses.ranges(t.ctx, familyOf(ip))
+	if slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return usable(r, ip) }) {
+		return t.claim(ip, owner)
+	}
+	if t.dryRun && len(ranges) > 0 {
+		return fmt.Errorf("the provided IP (%v) is not in the valid range. The range of valid IPs is %s", ip, ranges[0])
+	}
+	return errMismatch
 }
 
 func (t *transaction) claim(ip netip.Addr, owner *corev1.Service) error {
-	a := t.allocator
 	if t.dryRun {
-		if _, err := a.addresses.objects.Get(t.ctx, ipAddresses, "", ip.String()); err == nil {
-			return errTaken
-		}
 		return nil
 	}
+	a := t.allocator
 	a.hold([]netip.Addr{ip}, nil, 1)
 	_, err := a.addresses.objects.Create(t.ctx, ipAddresses, addressObject(ip, owner))
 	if err != nil {
@@ -123,10 +135,13 @@ func (t *transaction) claim(ip netip.Addr, owner *corev1.Service) error {
 }
 
 // takeNext takes a free address: from a random place on in the upper part of a range, then in the lower part, where
-// people choose addresses by hand (KEP-3070).
+// people choose addresses by hand (KEP-3070). A dry run looks for none: it shows the address of the range itself.
 func (t *transaction) takeNext(family corev1.IPFamily, owner *corev1.Service) (netip.Addr, error) {
 	a := &t.allocator.addresses
 	for _, r := range a.ranges(t.ctx, family) {
+		if t.dryRun {
+			return r.Addr(), nil
+		}
 		size := hosts(r)
 		lower := min(max(16, size/16), 256)
 		if lower >= size {
@@ -161,38 +176,42 @@ func (a *addresses) release(ctx context.Context, ip netip.Addr) error {
 	return err
 }
 
-// ranges are the configured range of a family, then those of the ServiceCIDR objects that are in use.
+// ranges are those of a family that addresses are given from: of the ServiceCIDR objects that are ready and stay, and
+// what is configured where no object tells about it (yet).
 func (a *addresses) ranges(ctx context.Context, family corev1.IPFamily) []netip.Prefix {
-	var out []netip.Prefix
-	for _, c := range a.cidrs {
-		if familyOf(c.Addr()) == family {
-			out = append(out, c.Masked())
-		}
-	}
 	list, err := objects.ListAs[*networkingv1.ServiceCIDR](a.objects.List(ctx, serviceCIDRs, ""))
 	if err != nil {
-		return out // not served: the configured ranges are all there is
+		list = nil // not served: the configured ranges are all there is
 	}
+	var out, told []netip.Prefix
 	for _, c := range list {
-		if c.DeletionTimestamp != nil {
-			continue
-		}
 		for _, text := range c.Spec.CIDRs {
-			if p, err := netip.ParsePrefix(text); err == nil && familyOf(p.Addr()) == family && !contains(out, p.Masked()) {
+			p, err := netip.ParsePrefix(text)
+			if err != nil || familyOf(p.Addr()) != family {
+				continue
+			}
+			told = append(told, p.Masked())
+			if ready(c) && !slices.Contains(out, p.Masked()) {
 				out = append(out, p.Masked())
 			}
+		}
+	}
+	for _, c := range a.cidrs {
+		if familyOf(c.Addr()) == family && !slices.Contains(told, c.Masked()) {
+			out = append(out, c.Masked())
 		}
 	}
 	return out
 }
 
-func contains(list []netip.Prefix, p netip.Prefix) bool {
-	for _, q := range list {
-		if p == q {
-			return true
-		}
+// ready reports whether addresses may be taken from a range. One that nobody has judged is ready: the controller that
+// judges may not run.
+func ready(c *networkingv1.ServiceCIDR) bool {
+	if c.DeletionTimestamp != nil {
+		return false
 	}
-	return false
+	condition := meta.FindStatusCondition(c.Status.Conditions, networkingv1.ServiceCIDRConditionReady)
+	return condition == nil || condition.Status == metav1.ConditionTrue
 }
 
 func addressObject(ip netip.Addr, owner *corev1.Service) kinds.Object {

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -74,22 +76,24 @@ func New(c Config) (*Allocator, error) {
 
 // Allocate implements kinds.ServiceAllocator.
 func (a *Allocator) Allocate(ctx context.Context, new, old *corev1.Service, dryRun bool) (func(stored bool), error) {
-	t := &transaction{allocator: a, ctx: context.WithoutCancel(ctx), dryRun: dryRun}
-	if new != nil {
-		if err := a.families(new, old); err != nil {
-			return nil, err
-		}
-		if err := t.takeAddresses(new, old); err != nil {
-			t.end(false)
-			return nil, err
-		}
-		if err := t.takePorts(new, old); err != nil {
-			t.end(false)
-			return nil, err
-		}
+	t := &transaction{allocator: a, ctx: context.WithoutCancel(ctx), new: new, old: old, dryRun: dryRun}
+	if new == nil {
+		return t.end, nil
 	}
 	if old != nil {
-		t.planRelease(new, old)
+		core.FillAllocated(new, old)
+	}
+	core.SyncClusterIPs(new, old)
+	if err := a.families(new, old); err != nil {
+		return nil, err
+	}
+	err := t.takeAddresses(new, old)
+	if err == nil {
+		err = t.takePorts(new, old)
+	}
+	if err != nil {
+		t.end(false)
+		return nil, err
 	}
 	return t.end, nil
 }
@@ -98,10 +102,11 @@ func (a *Allocator) Allocate(ctx context.Context, new, old *corev1.Service, dryR
 type transaction struct {
 	allocator *Allocator
 	ctx       context.Context
+	new, old  *corev1.Service
 	dryRun    bool
 
-	takenIPs, freeIPs     []netip.Addr
-	takenPorts, freePorts []int
+	takenIPs   []netip.Addr
+	takenPorts []int
 }
 
 // end keeps what was taken and gives back what is no longer used, or the other way round.
@@ -113,7 +118,7 @@ func (t *transaction) end(stored bool) {
 	}
 	ips, ports := t.takenIPs, t.takenPorts
 	if stored {
-		ips, ports = t.freeIPs, t.freePorts
+		ips, ports = t.unused()
 	}
 	log := klog.FromContext(t.ctx)
 	for _, ip := range ips {
@@ -126,29 +131,41 @@ func (t *transaction) end(stored bool) {
 			log.Error(err, "Node ports stay taken until the next repair", "ports", ports)
 		}
 	}
+	if stored && t.new == nil {
+		t.removeEndpoints()
+	}
 }
 
-func (t *transaction) planRelease(new, old *corev1.Service) {
-	kept := map[string]bool{}
-	keptPorts := map[int]bool{}
-	if new != nil {
-		for _, ip := range clusterIPs(new) {
-			kept[ip.String()] = true
-		}
-		for _, p := range portsOf(new) {
-			keptPorts[p] = true
+// unused is what the old service had and the new one, as it was stored, has not.
+func (t *transaction) unused() (ips []netip.Addr, ports []int) {
+	if t.old == nil {
+		return nil, nil
+	}
+	var kept []netip.Addr
+	var keptPorts []int
+	if t.new != nil {
+		kept, keptPorts = clusterIPs(t.new), portsOf(t.new)
+	}
+	for _, ip := range clusterIPs(t.old) {
+		if !slices.Contains(kept, ip) {
+			ips = append(ips, ip)
 		}
 	}
-	for _, ip := range clusterIPs(old) {
-		if !kept[ip.String()] {
-			t.freeIPs = append(t.freeIPs, ip)
+	for _, p := range portsOf(t.old) {
+		if !slices.Contains(keptPorts, p) {
+			ports = append(ports, p)
+			keptPorts = append(keptPorts, p) // once is enough
 		}
 	}
-	for _, p := range portsOf(old) {
-		if !keptPorts[p] {
-			t.freePorts = append(t.freePorts, p)
-			keptPorts[p] = true // once is enough
-		}
+	return ips, ports
+}
+
+// removeEndpoints takes the endpoints along with their service, so that the next service of that name doesn't start with
+// them.
+func (t *transaction) removeEndpoints() {
+	err := t.allocator.Objects.Delete(t.ctx, endpoints, t.old.Namespace, t.old.Name, "")
+	if err != nil && !apierrors.IsNotFound(err) {
+		klog.FromContext(t.ctx).Error(err, "Endpoints of a service that was deleted stay", "service", klog.KObj(t.old))
 	}
 }
 

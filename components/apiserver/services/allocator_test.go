@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -147,22 +150,138 @@ func TestGivenValues(t *testing.T) {
 	f.expect(t, 1, 1)
 }
 
-func TestDryRunAndFailedWritesLeaveNothing(t *testing.T) {
+func TestFailedWritesLeaveNothing(t *testing.T) {
 	f := newFixture(t, 100, "10.96.0.0/24")
-	for _, dryRun := range []bool{true, false} {
-		s := service("a", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80})
-		done, err := f.Allocate(context.Background(), s, nil, dryRun)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if s.Spec.ClusterIP == "" || s.Spec.Ports[0].NodePort == 0 {
-			t.Error("nothing was given")
-		}
-		done(dryRun) // dry runs "succeed", the other write fails
-		f.expect(t, 0, 0)
+	s := service("a", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80})
+	done, err := f.Allocate(context.Background(), s, nil, false)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if s.Spec.ClusterIP == "" || s.Spec.Ports[0].NodePort == 0 {
+		t.Error("nothing was given")
+	}
+	f.expect(t, 1, 1)
+	done(false)
+	f.expect(t, 0, 0)
 	if len(f.pendingIPs)+len(f.pendingPorts) != 0 {
 		t.Error("something stays pending")
+	}
+}
+
+func TestDryRunsTakeNothing(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/24")
+	taken := service("taken", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80, NodePort: 30005})
+	f.write(t, taken, nil)
+	dry := func(s *corev1.Service) error {
+		done, err := f.Allocate(context.Background(), s, nil, true)
+		if err == nil {
+			done(true)
+		}
+		f.expect(t, 1, 1)
+		return err
+	}
+	s := service("a", corev1.ServiceTypeLoadBalancer, corev1.ServicePort{Port: 80}, corev1.ServicePort{Port: 81})
+	s.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+	if err := dry(s); err != nil || s.Spec.ClusterIP != "10.96.0.0" || s.Spec.Ports[0].NodePort != 32769 ||
+		s.Spec.Ports[1].NodePort != 32770 || s.Spec.HealthCheckNodePort != 32771 {
+		t.Errorf("%v: %+v", err, s.Spec)
+	}
+	s = service("a", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80, NodePort: 30005})
+	if err := dry(s); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "provided port is already allocated") {
+		t.Error(err)
+	}
+	s = service("a", corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80})
+	s.Spec.ClusterIP = "10.97.0.1"
+	if err := dry(s); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(),
+		"the provided IP (10.97.0.1) is not in the valid range. The range of valid IPs is 10.96.0.0/24") {
+		t.Error(err)
+	}
+}
+
+func TestPortsOfAChange(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/24")
+	old := service("a", corev1.ServiceTypeNodePort,
+		corev1.ServicePort{Name: "a", Port: 80, NodePort: 30001}, corev1.ServicePort{Name: "b", Port: 81, NodePort: 30002})
+	f.write(t, old, nil)
+
+	// Ports are known by their names, whatever else changes, and every protocol gets its own.
+	next := service("a", corev1.ServiceTypeNodePort, corev1.ServicePort{Name: "a", Port: 90},
+		corev1.ServicePort{Name: "c", Port: 81}, corev1.ServicePort{Name: "u", Port: 81, Protocol: "UDP"})
+	f.write(t, next, old)
+	if p := next.Spec.Ports; p[0].NodePort != 30001 || p[1].NodePort == p[2].NodePort || next.Spec.ClusterIP != old.Spec.ClusterIP {
+		t.Errorf("%+v", next.Spec)
+	}
+	f.expect(t, 1, 3)
+
+	// One that stays, under another name, isn't given again.
+	moved := service("a", corev1.ServiceTypeNodePort,
+		corev1.ServicePort{Name: "x", Port: 80, NodePort: 30001}, corev1.ServicePort{Name: "a", Port: 81})
+	f.write(t, moved, next)
+	if p := moved.Spec.Ports; p[1].NodePort == 0 || p[1].NodePort == 30001 {
+		t.Errorf("%+v", p)
+	}
+	f.expect(t, 1, 2)
+
+	twice := service("a", corev1.ServiceTypeNodePort,
+		corev1.ServicePort{Name: "x", Port: 80, NodePort: 30009}, corev1.ServicePort{Name: "y", Port: 81, NodePort: 30009})
+	if _, err := f.Allocate(context.Background(), twice, moved, false); err == nil || err.Error() != "duplicate nodePort: {TCP 30009}" {
+		t.Error(err)
+	}
+	f.expect(t, 1, 2)
+}
+
+func TestRangesAddressesComeFrom(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/30") // two hosts
+	cidr := func(name, text string, condition ...metav1.Condition) *networkingv1.ServiceCIDR {
+		return &networkingv1.ServiceCIDR{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{text}},
+			Status: networkingv1.ServiceCIDRStatus{Conditions: condition},
+		}
+	}
+	ready := func(s metav1.ConditionStatus) metav1.Condition { return metav1.Condition{Type: "Ready", Status: s} }
+	give := func(name string) error {
+		done, err := f.Allocate(context.Background(), service(name, corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80}), nil, false)
+		if err == nil {
+			done(true)
+		}
+		return err
+	}
+	f.objects.Put(serviceCIDRs, cidr("kubernetes", "10.96.0.0/30", ready(metav1.ConditionTrue)))
+	f.objects.Put(serviceCIDRs, cidr("second", "10.97.0.0/30", ready(metav1.ConditionFalse)))
+	for i := range 2 {
+		if err := give(fmt.Sprint("a", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := give("full"); err == nil || err.Error() != `Internal error occurred: failed to allocate a serviceIP for Service "full": range is full` {
+		t.Error(err)
+	}
+	given := service("given", corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80})
+	given.Spec.ClusterIP = "10.97.0.1"
+	if _, err := f.Allocate(context.Background(), given, nil, false); err == nil ||
+		!strings.Contains(err.Error(), "failed to allocate IP 10.97.0.1: the provided network does not match the current range") {
+		t.Error(err)
+	}
+	f.objects.Put(serviceCIDRs, cidr("second", "10.97.0.0/30")) // nobody has judged it
+	if err := give("more"); err != nil {
+		t.Error(err)
+	}
+	going := cidr("second", "10.97.0.0/30")
+	going.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+	f.objects.Put(serviceCIDRs, going)
+	if err := give("late"); err == nil {
+		t.Error("a range that is going gave an address")
+	}
+}
+
+func TestEndpointsGoWithTheirService(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/24")
+	s := service("a", corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80})
+	f.write(t, s, nil)
+	f.objects.Put(endpoints, &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}})
+	f.write(t, nil, s)
+	if _, err := f.objects.Get(context.Background(), endpoints, "default", "a"); !apierrors.IsNotFound(err) {
+		t.Error(err)
 	}
 }
 

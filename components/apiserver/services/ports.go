@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,8 +36,10 @@ type ports struct {
 type request struct {
 	want int
 	got  int
-	set  func(port int)
+	set  []*int32
 	fail func(err error) error
+	// err, if there is one, is what the request comes to.
+	err error
 }
 
 // takePorts takes the ports that new asks for, or needs, and that old hasn't got, all in one write.
@@ -45,25 +48,34 @@ func (t *transaction) takePorts(new, old *corev1.Service) error {
 	if len(requests) == 0 {
 		return nil
 	}
-	taken, err := t.takeAll(requests)
+	var err error
+	if t.dryRun {
+		err = t.pretendPorts(requests)
+	} else {
+		err = t.takeAll(requests)
+	}
 	if err != nil {
 		return err
 	}
 	for _, r := range requests {
-		r.set(r.got)
+		for _, field := range r.set {
+			*field = int32(r.got)
+		}
 	}
-	t.takenPorts = taken
 	return nil
 }
 
-func (t *transaction) takeAll(requests []*request) ([]int, error) {
+func (t *transaction) takeAll(requests []*request) error {
 	p := &t.allocator.ports
-	var taken []int
 	var held []int
-	take := func(bits *big.Int) error {
+	err := p.ranges.Update(t.ctx, func(bits *big.Int) error {
 		t.allocator.hold(nil, held, -1)
-		taken, held = nil, nil
+		held = nil
+		var taken []int
 		for _, r := range requests {
+			if r.err != nil {
+				return r.err
+			}
 			port, err := p.pick(bits, r.want)
 			if err != nil {
 				return r.fail(err)
@@ -74,20 +86,44 @@ func (t *transaction) takeAll(requests []*request) ([]int, error) {
 		held = taken
 		t.allocator.hold(nil, held, 1)
 		return nil
-	}
-	if t.dryRun {
-		bits, err := p.ranges.Get(t.ctx)
-		if err != nil {
-			return nil, err
-		}
-		err = take(bits)
-		return taken, err // held until the end of the transaction, released nowhere
-	}
-	if err := p.ranges.Update(t.ctx, take); err != nil {
+	})
+	if err != nil {
 		t.allocator.hold(nil, held, -1)
-		return nil, err
+		return err
 	}
-	return taken, nil
+	t.takenPorts = held
+	return nil
+}
+
+// firstPretended is the port before those that a dry run shows.
+const firstPretended = 32768
+
+// pretendPorts answers requests without taking anything: with ports in a row, free or not. Only what is taken already is
+// refused, also when it is out of range, as upstream has it.
+func (t *transaction) pretendPorts(requests []*request) error {
+	p := &t.allocator.ports
+	bits, err := p.ranges.Get(t.ctx)
+	if err != nil {
+		return err
+	}
+	last := 0
+	var taken []int
+	for _, r := range requests {
+		switch i := r.want - p.first; {
+		case r.err != nil:
+			return r.err
+		case r.want == 0 && last == 0:
+			r.got = firstPretended + 1
+		case r.want == 0:
+			r.got = last + 1
+		case slices.Contains(taken, r.want), i >= 0 && i < p.size && bits.Bit(i) == 1:
+			return r.fail(errPortTaken)
+		default:
+			r.got = r.want
+		}
+		taken, last = append(taken, r.got), max(last, r.got)
+	}
+	return nil
 }
 
 // pick sets the bit of a port. Without a wish it looks from a random place on in the upper part, then in the lower
@@ -134,75 +170,105 @@ func (p *ports) release(ctx context.Context, list []int) error {
 	})
 }
 
-// portRequests lists the ports to take. Ports of one number but different protocols share a port on nodes.
+// portRequests lists the ports to take.
 func portRequests(new, old *corev1.Service) []*request {
-	had := map[int]bool{}
-	if old != nil {
-		for _, p := range portsOf(old) {
-			had[p] = true
+	var out []*request
+	if t := new.Spec.Type; t == corev1.ServiceTypeNodePort || t == corev1.ServiceTypeLoadBalancer {
+		if old == nil {
+			out = firstNodePorts(new)
+		} else {
+			out = furtherNodePorts(new, old)
 		}
 	}
-	var out []*request
-	if core.NeedsNodePort(new) || new.Spec.Type == corev1.ServiceTypeLoadBalancer || new.Spec.Type == corev1.ServiceTypeNodePort {
-		out = nodePortRequests(new, had)
-	}
-	if core.NeedsHealthCheckPort(new) && (new.Spec.HealthCheckNodePort == 0 || !had[int(new.Spec.HealthCheckNodePort)]) {
-		want := int(new.Spec.HealthCheckNodePort)
-		out = append(out, &request{
-			want: want,
-			set:  func(port int) { new.Spec.HealthCheckNodePort = int32(port) },
-			fail: func(err error) error {
-				return apierrors.NewInternalError(fmt.Errorf("failed to allocate requested HealthCheck NodePort %v: %w", want, err))
-			},
-		})
+	if core.NeedsHealthCheckPort(new) && (old == nil || !core.NeedsHealthCheckPort(old)) {
+		want := new.Spec.HealthCheckNodePort
+		said := "requested"
+		if want == 0 {
+			said = "a"
+		}
+		out = append(out, &request{want: int(want), set: []*int32{&new.Spec.HealthCheckNodePort}, fail: func(err error) error {
+			return apierrors.NewInternalError(fmt.Errorf("failed to allocate %s HealthCheck NodePort %v: %w", said, want, err))
+		}})
 	}
 	return out
 }
 
-func nodePortRequests(new *corev1.Service, had map[int]bool) []*request {
+// firstNodePorts are those of a new service. Ports of one number but different protocols share a port on nodes.
+func firstNodePorts(s *corev1.Service) []*request {
 	var out []*request
-	byPort := map[int32]*request{} // for those that share, by the service's port
-	byNode := map[int]bool{}       // asked for already
-	for i := range new.Spec.Ports {
-		p := &new.Spec.Ports[i]
-		set := func(port int) { p.NodePort = int32(port) }
-		if p.NodePort == 0 {
-			if !core.NeedsNodePort(new) {
-				continue
-			}
-			if shared := byPort[p.Port]; shared != nil {
-				before := shared.set
-				shared.set = func(port int) { before(port); set(port) }
-				continue
-			}
-			if sibling := sharedWish(new.Spec.Ports, i); sibling != 0 {
-				p.NodePort = sibling
-			}
-		}
-		want := int(p.NodePort)
-		if want != 0 && (had[want] || byNode[want]) {
+	shared := map[int32]*request{} // by the service's port
+	for i := range s.Spec.Ports {
+		p := &s.Spec.Ports[i]
+		if p.NodePort == 0 && !core.NeedsNodePort(s) {
 			continue
 		}
-		byNode[want] = want != 0
-		at := field.NewPath("spec", "ports").Index(i).Child("nodePort")
-		r := &request{want: want, set: set, fail: func(err error) error {
-			if want == 0 {
-				return apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", err))
-			}
-			return invalid(new, field.ErrorList{field.Invalid(at, p.NodePort, err.Error())})
-		}}
-		byPort[p.Port] = r
+		r := shared[p.Port]
+		switch {
+		case r == nil:
+			r = nodePortRequest(s, i, wishFor(s.Spec.Ports, p.Port))
+			shared[p.Port] = r
+		case p.NodePort == 0:
+			r.set = append(r.set, &p.NodePort)
+			continue
+		case int(p.NodePort) == r.want:
+			continue
+		default:
+			r = nodePortRequest(s, i, p.NodePort)
+		}
 		out = append(out, r)
 	}
 	return out
 }
 
-// sharedWish is the port on nodes that another port of the same number has.
-func sharedWish(list []corev1.ServicePort, i int) int32 {
-	for k := range list {
-		if k != i && list[k].Port == list[i].Port && list[k].Protocol != list[i].Protocol && list[k].NodePort != 0 {
-			return list[k].NodePort
+// wishFor is the port on nodes that is asked for a port, by whichever protocol; 0 if none is.
+func wishFor(list []corev1.ServicePort, port int32) int32 {
+	for _, p := range list {
+		if p.Port == port && p.NodePort != 0 {
+			return p.NodePort
 		}
 	}
 	return 0
+}
+
+// furtherNodePorts are those that a change adds. Here each protocol gets a port of its own.
+func furtherNodePorts(new, old *corev1.Service) []*request {
+	type id struct {
+		protocol corev1.Protocol
+		port     int32
+	}
+	had := map[int32]bool{}
+	for _, p := range old.Spec.Ports {
+		had[p.NodePort] = true
+	}
+	asked := map[id]bool{}
+	var out []*request
+	for i := range new.Spec.Ports {
+		p := &new.Spec.Ports[i]
+		if p.NodePort == 0 {
+			if core.NeedsNodePort(new) {
+				out = append(out, nodePortRequest(new, i, 0))
+			}
+			continue
+		}
+		if !had[p.NodePort] {
+			out = append(out, nodePortRequest(new, i, p.NodePort))
+			had[p.NodePort] = true
+		}
+		if key := (id{p.Protocol, p.NodePort}); asked[key] {
+			out = append(out, &request{err: fmt.Errorf("duplicate nodePort: {%s %d}", p.Protocol, p.NodePort)})
+		} else {
+			asked[key] = true
+		}
+	}
+	return out
+}
+
+func nodePortRequest(s *corev1.Service, i int, want int32) *request {
+	at := field.NewPath("spec", "ports").Index(i).Child("nodePort")
+	return &request{want: int(want), set: []*int32{&s.Spec.Ports[i].NodePort}, fail: func(err error) error {
+		if want == 0 {
+			return apierrors.NewInternalError(fmt.Errorf("failed to allocate a nodePort: %w", err))
+		}
+		return invalid(s, field.ErrorList{field.Invalid(at, want, err.Error())})
+	}}
 }

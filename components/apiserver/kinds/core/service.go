@@ -1,9 +1,12 @@
 package core
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 )
 
 // affinityTimeout is how long a client stays with one endpoint unless told otherwise, in seconds.
@@ -74,47 +77,89 @@ func NeedsHealthCheckPort(s *corev1.Service) bool {
 }
 
 // PrepareServiceCreate starts a service without a status.
-func PrepareServiceCreate(s *corev1.Service) {
-	s.Status = corev1.ServiceStatus{}
-	if s.Spec.ClusterIP != "" && len(s.Spec.ClusterIPs) == 0 {
-		s.Spec.ClusterIPs = []string{s.Spec.ClusterIP}
+func PrepareServiceCreate(s *corev1.Service) { s.Status = corev1.ServiceStatus{} }
+
+// PrepareServiceUpdate keeps the status, and drops values that the new type has no use for, unless the client changed
+// them in this very update.
+func PrepareServiceUpdate(new, old *corev1.Service) {
+	new.Status = old.Status
+	ns, os := &new.Spec, &old.Spec
+	if NeedsClusterIP(old) && !NeedsClusterIP(new) {
+		if ns.ClusterIP == os.ClusterIP && slices.Equal(ns.ClusterIPs, os.ClusterIPs) {
+			ns.ClusterIP, ns.ClusterIPs = "", nil
+		}
+		if slices.Equal(ns.IPFamilies, os.IPFamilies) {
+			ns.IPFamilies = nil
+		}
+		if ptr.Equal(ns.IPFamilyPolicy, os.IPFamilyPolicy) {
+			ns.IPFamilyPolicy = nil
+		}
+	}
+	if takesNodePorts(old) && !takesNodePorts(new) && nodePortSet(os.Ports).IsSuperset(nodePortSet(ns.Ports)) {
+		ns.Ports = slices.Clone(ns.Ports)
+		for i := range ns.Ports {
+			ns.Ports[i].NodePort = 0
+		}
+	}
+	if NeedsHealthCheckPort(old) && !NeedsHealthCheckPort(new) && ns.HealthCheckNodePort == os.HealthCheckNodePort {
+		ns.HealthCheckNodePort = 0
+	}
+	if os.Type == corev1.ServiceTypeLoadBalancer && ns.Type != corev1.ServiceTypeLoadBalancer {
+		if ptr.Equal(ns.AllocateLoadBalancerNodePorts, os.AllocateLoadBalancerNodePorts) {
+			ns.AllocateLoadBalancerNodePorts = nil
+		}
+		if ptr.Equal(ns.LoadBalancerClass, os.LoadBalancerClass) {
+			ns.LoadBalancerClass = nil
+		}
+	}
+	if ReachedFromOutside(old) && !ReachedFromOutside(new) && ns.ExternalTrafficPolicy == os.ExternalTrafficPolicy {
+		ns.ExternalTrafficPolicy = ""
+	}
+	if ns.Type != corev1.ServiceTypeLoadBalancer {
+		new.Status.LoadBalancer = corev1.LoadBalancerStatus{}
 	}
 }
 
-// PrepareServiceUpdate keeps the status, fills in allocated values that the client left out, and drops those that the
-// new type has no use for, unless the client asked for them in this very update.
-func PrepareServiceUpdate(new, old *corev1.Service) {
-	new.Status = old.Status
-	keepAllocated(new, old)
-	syncClusterIPs(new, old)
-	dropUnused(new, old)
+// CanonicalService drops what an external name was once defaulted to and has no use for.
+func CanonicalService(s *corev1.Service) {
+	if s.Spec.Type == corev1.ServiceTypeExternalName {
+		s.Spec.InternalTrafficPolicy = nil
+	}
 }
 
-func keepAllocated(new, old *corev1.Service) {
-	if NeedsClusterIP(old) && NeedsClusterIP(new) {
-		if new.Spec.ClusterIP == "" {
-			new.Spec.ClusterIP = old.Spec.ClusterIP
+// takesNodePorts reports whether ports of such a service may have ports on nodes, whoever chooses them.
+func takesNodePorts(s *corev1.Service) bool {
+	return s.Spec.Type == corev1.ServiceTypeNodePort || s.Spec.Type == corev1.ServiceTypeLoadBalancer
+}
+
+func nodePortSet(ports []corev1.ServicePort) sets.Set[int32] {
+	out := sets.New[int32]()
+	for _, p := range ports {
+		if p.NodePort != 0 {
+			out.Insert(p.NodePort)
 		}
-		if len(new.Spec.ClusterIPs) == 0 && new.Spec.ClusterIP == old.Spec.ClusterIP {
-			new.Spec.ClusterIPs = old.Spec.ClusterIPs
+	}
+	return out
+}
+
+// FillAllocated fills in allocated values that a client left out of an update.
+func FillAllocated(new, old *corev1.Service) {
+	if NeedsClusterIP(old) && NeedsClusterIP(new) {
+		setString(&new.Spec.ClusterIP, old.Spec.ClusterIP)
+		if len(new.Spec.ClusterIPs) == 0 {
+			new.Spec.ClusterIPs = slices.Clone(old.Spec.ClusterIPs)
 		}
 	}
 	if NeedsNodePort(old) && NeedsNodePort(new) {
-		type id struct {
-			protocol corev1.Protocol
-			port     int32
-		}
-		had, used := map[id]int32{}, map[int32]bool{}
+		named := map[string]int32{}
 		for _, p := range old.Spec.Ports {
-			had[id{p.Protocol, p.Port}] = p.NodePort
+			named[p.Name] = p.NodePort
 		}
-		for _, p := range new.Spec.Ports {
-			used[p.NodePort] = p.NodePort != 0
-		}
+		still := nodePortSet(old.Spec.Ports).Intersection(nodePortSet(new.Spec.Ports))
 		for i := range new.Spec.Ports {
 			p := &new.Spec.Ports[i]
-			if port := had[id{p.Protocol, p.Port}]; p.NodePort == 0 && port != 0 && !used[port] {
-				p.NodePort = port
+			if had := named[p.Name]; p.NodePort == 0 && !still.Has(had) {
+				p.NodePort = had
 			}
 		}
 	}
@@ -123,62 +168,27 @@ func keepAllocated(new, old *corev1.Service) {
 	}
 }
 
-// syncClusterIPs makes clusterIP and clusterIPs agree where a client that knows one of them changed only that one.
-func syncClusterIPs(new, old *corev1.Service) {
-	sameOne := new.Spec.ClusterIP == old.Spec.ClusterIP
-	sameAll := apiequality.Semantic.DeepEqual(new.Spec.ClusterIPs, old.Spec.ClusterIPs)
-	switch {
-	case !sameOne && sameAll:
-		if new.Spec.ClusterIP == "" {
-			new.Spec.ClusterIPs = nil
-		} else {
-			new.Spec.ClusterIPs = []string{new.Spec.ClusterIP}
+// SyncClusterIPs makes clusterIP and clusterIPs agree where a client that knows one of them set or changed only that
+// one. old is nil on create.
+func SyncClusterIPs(new, old *corev1.Service) {
+	ns := &new.Spec
+	if old == nil {
+		if ns.ClusterIP != "" && len(ns.ClusterIPs) == 0 {
+			ns.ClusterIPs = []string{ns.ClusterIP}
 		}
-	case !sameAll && sameOne && len(new.Spec.ClusterIPs) == 0:
-		new.Spec.ClusterIP = ""
+		return
 	}
-}
-
-// dropUnused clears values of the old type that the new one doesn't use and that the client carried over unchanged.
-func dropUnused(new, old *corev1.Service) {
-	ns, os := &new.Spec, &old.Spec
-	if NeedsClusterIP(old) && !NeedsClusterIP(new) && ns.ClusterIP == os.ClusterIP &&
-		apiequality.Semantic.DeepEqual(ns.ClusterIPs, os.ClusterIPs) {
-		ns.ClusterIP, ns.ClusterIPs, ns.IPFamilies, ns.IPFamilyPolicy = "", nil, nil, nil
-	}
-	if NeedsNodePort(old) && !NeedsNodePort(new) && sameNodePorts(ns.Ports, os.Ports) {
-		ports := append([]corev1.ServicePort(nil), ns.Ports...)
-		for i := range ports {
-			ports[i].NodePort = 0
+	os := &old.Spec
+	switch same := slices.Equal(ns.ClusterIPs, os.ClusterIPs); {
+	case ns.ClusterIP == os.ClusterIP:
+		if len(ns.ClusterIPs) == 0 {
+			ns.ClusterIPs = slices.Clone(os.ClusterIPs)
 		}
-		ns.Ports = ports
+	case same && ns.ClusterIP == "":
+		ns.ClusterIPs = nil
+	case same:
+		ns.ClusterIPs = []string{ns.ClusterIP}
 	}
-	if NeedsHealthCheckPort(old) && !NeedsHealthCheckPort(new) && ns.HealthCheckNodePort == os.HealthCheckNodePort {
-		ns.HealthCheckNodePort = 0
-	}
-	isLB := func(s *corev1.ServiceSpec) bool { return s.Type == corev1.ServiceTypeLoadBalancer }
-	if isLB(os) && !isLB(ns) {
-		if apiequality.Semantic.DeepEqual(ns.AllocateLoadBalancerNodePorts, os.AllocateLoadBalancerNodePorts) {
-			ns.AllocateLoadBalancerNodePorts = nil
-		}
-		if apiequality.Semantic.DeepEqual(ns.LoadBalancerClass, os.LoadBalancerClass) {
-			ns.LoadBalancerClass = nil
-		}
-	}
-	if ReachedFromOutside(old) && !ReachedFromOutside(new) && ns.ExternalTrafficPolicy == os.ExternalTrafficPolicy {
-		ns.ExternalTrafficPolicy = ""
-	}
-}
-
-func sameNodePorts(a, b []corev1.ServicePort) bool {
-	collect := func(ports []corev1.ServicePort) map[int32]int {
-		out := map[int32]int{}
-		for _, p := range ports {
-			out[p.NodePort]++
-		}
-		return out
-	}
-	return apiequality.Semantic.DeepEqual(collect(a), collect(b))
 }
 
 func setDefault[T any](p **T, value T) {

@@ -20,14 +20,11 @@ import (
 
 // ValidateAddressName checks the name of an IPAddress: the address itself, in canonical form.
 func ValidateAddressName(name string, _ bool) []string {
-	ip, err := netip.ParseAddr(name)
-	switch {
-	case err != nil:
-		return []string{"must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"}
-	case ip.String() != name || ip.Is4In6() || ip.Zone() != "":
-		return []string{"must be a valid IP address in canonical form"}
+	var out []string
+	for _, err := range utilvalidation.IsValidIP(nil, name) {
+		out = append(out, err.Detail)
 	}
-	return nil
+	return out
 }
 
 // ValidateAddress checks an IPAddress.
@@ -100,9 +97,6 @@ func ValidateCIDR(c *networkingv1.ServiceCIDR) field.ErrorList {
 		errs = append(errs, utilvalidation.IsValidCIDR(at.Index(i), text)...)
 		if p, err := netip.ParsePrefix(text); err == nil {
 			families = append(families, p.Addr().Is4())
-			if p != p.Masked() {
-				errs = append(errs, field.Invalid(at.Index(i), text, "must be the network address, not that of a host"))
-			}
 		}
 	}
 	if len(families) == 2 && families[0] == families[1] {
