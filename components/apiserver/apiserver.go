@@ -7,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"strconv"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -29,6 +30,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/measures"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/server"
 	"quintet.dev/quintet/components/apiserver/services"
@@ -43,8 +45,9 @@ import (
 type Server struct {
 	config Config
 
-	listener net.Listener // opened first, as a taken port is the likeliest failure
-	store    storage.Store
+	listener net.Listener     // opened first, as a taken port is the likeliest failure
+	opened   storage.Store    // as it is, and
+	store    storage.Store    // encrypted and measured
 	keys     *encryption.Keys // of values in the store; nil if they lie there open
 	scheme   *runtime.Scheme
 	codec    *serial.Codec
@@ -73,6 +76,10 @@ type Server struct {
 
 	ready  chan struct{} // closed when the server has all that it needs
 	synced atomic.Bool   // the caches have their objects
+	made   time.Time
+
+	registry *prometheus.Registry // of metrics
+	sizes    measures.Sizes
 }
 
 // New makes a server and begins to listen; nothing is served before Run.
@@ -81,12 +88,13 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, ready: make(chan struct{})}
+	s := &Server{config: config, ready: make(chan struct{}), made: config.Clock.Now(), registry: prometheus.NewRegistry()}
 	for _, step := range []func() error{
 		s.listen,
 		s.makeTracing,
 		s.openStore,
 		s.makeEncryption,
+		s.makeMeasures,
 		s.makeCaches,
 		s.makeAuth,
 		s.makeBootstrap,
@@ -120,16 +128,20 @@ func (s *Server) abandon() {
 func (s *Server) openStore() (err error) {
 	switch {
 	case s.config.Store != nil:
-		s.store = s.config.Store
+		s.opened = s.config.Store
 	case s.config.Storage == StorageMemory:
 		// The time in microseconds is beyond every revision that a former server gave out: none writes that fast.
-		s.store = memory.NewAt(s.config.Clock, s.config.Clock.Now().UnixMicro())
+		s.opened = memory.NewAt(s.config.Clock, s.config.Clock.Now().UnixMicro())
 	default:
-		s.store, err = etcd.New(etcd.Config{
+		s.opened, err = etcd.New(etcd.Config{
 			Endpoints: s.config.EtcdServers,
 			CAFile:    s.config.EtcdCAFile, CertFile: s.config.EtcdCertFile, KeyFile: s.config.EtcdKeyFile,
-			Tracing: s.tracing,
+			LeaseReuse: s.config.EtcdLeaseReuse,
+			Tracing:    s.tracing,
 		})
+	}
+	if err == nil {
+		s.store = s.opened
 	}
 	return err
 }
@@ -146,6 +158,7 @@ func (s *Server) makeCaches() (err error) {
 	s.codec = serial.NewCodec(s.scheme)
 	s.caches, err = cache.NewSet(cache.Config{
 		Store: s.store, Prefix: s.config.EtcdPrefix, Encodings: s.config.EncodingMemory, Clock: s.config.Clock,
+		JSON: s.config.StorageMediaType == runtime.ContentTypeJSON,
 	})
 	return err
 }
@@ -156,7 +169,7 @@ func (s *Server) listen() error {
 		return nil
 	}
 	address := net.JoinHostPort(s.config.BindAddress.String(), strconv.Itoa(max(s.config.SecurePort, 0)))
-	listener, err := net.Listen("tcp", address)
+	listener, err := s.config.Serving.listen(address)
 	if err != nil {
 		return fmt.Errorf("listening on %s (--bind-address, --secure-port): %w", address, err)
 	}
@@ -175,8 +188,12 @@ func (s *Server) Objects() *handlers.Local { return s.local }
 
 func (s *Server) makeBootstrap() error {
 	ip, port := s.advertised()
+	var masters *bootstrap.Masters
+	if s.config.EndpointReconciler == EndpointsByLease {
+		masters = &bootstrap.Masters{Store: s.store, Prefix: s.config.EtcdPrefix}
+	}
 	s.bootstrap = bootstrap.New(bootstrap.Config{
-		Objects: s.local, Identity: s.config.Identity,
+		Objects: s.local, Identity: s.config.Identity, Masters: masters, NodePort: s.config.KubernetesNodePort,
 		AdvertiseAddress: ip, SecurePort: port, ServiceIP: s.ranges[0].Addr().Next().AsSlice(), ServiceCIDRs: s.ranges,
 		ClientCA: s.authn.ClientCA, RequestHeaderCA: s.authn.RequestHeaderCA, RequestHeader: s.config.RequestHeader,
 		Fairness: s.config.PriorityAndFairness, Clock: s.config.Clock,
@@ -219,8 +236,7 @@ func (s *Server) makeFront() error {
 	if err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
-	if err := registry.Register(s.aggregator); err != nil {
+	if err := s.registry.Register(s.aggregator); err != nil {
 		return err
 	}
 	s.front, err = server.New(server.Config{
@@ -233,41 +249,18 @@ func (s *Server) makeFront() error {
 		Authorizer:    s.authz,
 		API:           s.api, Paths: s.paths(), Route: s.aggregator.Route,
 		MaxInFlight: s.config.MaxRequestsInFlight, MaxMutatingInFlight: s.config.MaxMutatingRequestsInFlight,
-		RequestTimeout: s.config.RequestTimeout,
-		Live:           []server.Check{{Name: "etcd", Probe: s.storeAnswers}},
-		Ready: []server.Check{
-			{Name: "etcd", Probe: s.storeAnswers},
-			{Name: "informer-sync", Probe: s.cachesSynced},
-			{Name: "poststarthook/bootstrap", Probe: s.bootstrapped},
+		RequestTimeout: s.config.RequestTimeout, MaxStreams: s.config.Serving.HTTP2Streams,
+		Edge: s.config.Serving.edge(),
+		Shutdown: server.Shutdown{
+			Delay: s.config.Serving.ShutdownDelay, RetryAfter: s.config.Serving.ShutdownSendRetryAfter, WatchGrace: s.config.Serving.ShutdownWatchGrace,
 		},
-		More:     s.keyChecks(),
-		Registry: registry,
+		Live: s.liveChecks(), Ready: s.readyChecks(), More: s.keyChecks(),
+		Registry: s.registry, DisabledMetrics: s.config.DisabledMetrics,
 	})
 	if err == nil {
 		s.self.client.Handler = s.front.Handler()
 	}
 	return err
-}
-
-func (s *Server) storeAnswers(r *http.Request) error {
-	_, err := s.store.Revision(r.Context())
-	return err
-}
-
-func (s *Server) cachesSynced(*http.Request) error {
-	if !s.synced.Load() {
-		return errors.New("the caches are still being filled")
-	}
-	return nil
-}
-
-func (s *Server) bootstrapped(*http.Request) error {
-	select {
-	case <-s.ready:
-		return nil
-	default:
-		return errors.New("the first objects are still being written")
-	}
 }
 
 // Run serves until ctx ends, and returns when everything has stopped. It is called once.
@@ -293,12 +286,26 @@ func (s *Server) Run(ctx context.Context) error {
 	group.Go(func() error { return s.audit.Run(behind) })
 	group.Go(func() error { return s.fairness.run(behind, &s.self) })
 	group.Go(func() error { return s.keys.Run(behind) })
-	group.Go(func() error { return s.settle(behind) })
+	group.Go(func() error { return s.serveDebug(behind) })
+	group.Go(func() error { return s.watchSize(behind) })
+	// The cluster is told that the server goes before it takes no more requests.
+	leaving, leave := context.WithCancel(behind)
+	defer leave()
+	defer context.AfterFunc(ctx, leave)()
+	left := make(chan struct{})
+	group.Go(func() error { return s.settle(behind, leaving, sync.OnceFunc(func() { close(left) })) })
+	var serving error
 	group.Go(func() error {
 		defer stop()
-		return s.front.Run(front)
+		serving = s.front.Run(front)
+		leave()
+		<-left
+		return serving
 	})
 	err := group.Wait()
+	if serving != nil { // which is why the others have ended
+		return serving
+	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, errStopping) {
 		return nil
 	}
@@ -308,29 +315,24 @@ func (s *Server) Run(ctx context.Context) error {
 // errStopping stands for what fails only because the server stops, as its parts don't stop in any order.
 var errStopping = errors.New("the server stops")
 
-// settle brings the server from started to ready, and then keeps what it owns in the store.
-func (s *Server) settle(ctx context.Context) error {
-	if err := s.caches.WaitReady(ctx); err != nil {
-		return err
-	}
-	if err := s.custom.manager.Sync(ctx); err != nil {
-		return err
-	}
-	s.synced.Store(true)
-	if err := s.ensureFirstObjects(ctx); err != nil {
-		if ctx.Err() != nil {
+// settle brings the server from started to ready, and then keeps what it owns in the store. When leaving ends it takes back
+// what it says of itself, and calls left.
+func (s *Server) settle(ctx, leaving context.Context, left func()) error {
+	defer left()
+	if err := s.prepare(leaving); err != nil {
+		if leaving.Err() != nil {
 			return errStopping
 		}
-		return err
-	}
-	if err := s.authz.WaitSynced(ctx); err != nil {
 		return err
 	}
 	close(s.ready)
 	klog.FromContext(ctx).Info("Ready", "address", s.listener.Addr().String())
 	s.api.Warm()
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.bootstrap.Run(ctx) })
+	group.Go(func() error {
+		defer left()
+		return s.bootstrap.Run(leaving)
+	})
 	group.Go(func() error { return s.services.Run(ctx) })
 	group.Go(func() error { return s.custom.manager.Run(ctx) })
 	group.Go(func() error { return s.aggregator.Run(ctx) })
@@ -339,6 +341,21 @@ func (s *Server) settle(ctx context.Context) error {
 		return nil
 	})
 	return group.Wait()
+}
+
+// prepare returns when the caches are filled and the first objects are there.
+func (s *Server) prepare(ctx context.Context) error {
+	if err := s.caches.WaitReady(ctx); err != nil {
+		return err
+	}
+	if err := s.custom.manager.Sync(ctx); err != nil {
+		return err
+	}
+	s.synced.Store(true)
+	if err := s.ensureFirstObjects(ctx); err != nil {
+		return err
+	}
+	return s.authz.WaitSynced(ctx)
 }
 
 // resources joins the table's rows with their caches.

@@ -7,8 +7,11 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/auditing"
@@ -22,6 +25,12 @@ import (
 const (
 	StorageEtcd   = "etcd3"
 	StorageMemory = "memory"
+)
+
+// Who keeps the endpoints of the Service kubernetes.
+const (
+	EndpointsByLease  = "lease"
+	EndpointsByNobody = "none"
 )
 
 // Config of an API server. The zero value serves on a free port of the loopback, from memory, to anybody whom the files
@@ -38,6 +47,17 @@ type Config struct {
 	EtcdPrefix   string // "/registry" if empty
 	// EtcdCompactionInterval is how long the store remembers what was; 0 means five minutes, less never forgets.
 	EtcdCompactionInterval time.Duration
+	// EtcdHealthTimeout and EtcdReadyTimeout bound the questions behind /livez and /readyz; 0 means two seconds.
+	EtcdHealthTimeout, EtcdReadyTimeout time.Duration
+	// EtcdLeaseReuse is for how long keys that end at about the same time share a lease; 0 means a minute.
+	EtcdLeaseReuse time.Duration
+	// EtcdSizePeriod is how often the store is asked for its size, and CountPeriod how old the numbers of objects may be, in
+	// metrics; less than 0 leaves them out. 0 means 30 seconds, and a minute.
+	EtcdSizePeriod, CountPeriod time.Duration
+	// StorageMediaType is how objects are written that have a choice: protobuf if empty.
+	StorageMediaType string
+	// WatchCacheSizes is resource[.group]#size; caches size themselves, but none can be left out.
+	WatchCacheSizes []string
 	// Encryption of what lies in the store.
 	Encryption encryption.Config
 	// EncodingMemory bounds the encoded objects kept for readers, in bytes; 0 means the cache's own default.
@@ -52,6 +72,12 @@ type Config struct {
 	TLSKeyFile       string
 	CertDir          string           // where a certificate is kept that the server made for itself; "" keeps none
 	Certificate      *tls.Certificate // instead of the files
+
+	Serving          Serving
+	ExternalHostname string // in URLs that the server gives out; the advertised address if empty
+	// EndpointReconciler is EndpointsByLease or EndpointsByNobody; empty means the former.
+	EndpointReconciler string
+	KubernetesNodePort int // of the Service kubernetes; 0 means none
 
 	ClientCAFile                     string
 	TokenAuthFile                    string
@@ -86,6 +112,7 @@ type Config struct {
 	KubeletCertificateAuthority  string
 	KubeletPreferredAddressTypes []string
 	KubeletTimeout               time.Duration
+	MaxConnectionBytes           int64 // a second, of each connection that was taken over; 0 means no bound
 
 	Audit auditing.Config
 
@@ -101,6 +128,9 @@ type Config struct {
 	EventTTL            time.Duration
 	TracingConfigFile   string
 	Profiling           bool // serves /debug/pprof/
+	ContentionProfiling bool
+	DebugSocket         string   // path of a Unix socket with the same; "" for none
+	DisabledMetrics     []string // names
 
 	FeatureGates  map[string]bool   // must be the release's defaults; see package gates
 	RuntimeConfig map[string]string // group/version[/resource] or api/<stage>: true or false; must be what is served
@@ -142,29 +172,30 @@ func (c Config) complete() (Config, error) {
 	if c.BindAddress == nil {
 		c.BindAddress = net.IPv4(127, 0, 0, 1)
 	}
-	if c.EtcdPrefix == "" {
-		c.EtcdPrefix = "/registry"
-	}
-	if c.EtcdCompactionInterval == 0 {
-		c.EtcdCompactionInterval = 5 * time.Minute
-	}
-	if c.ServiceClusterIPRange == "" {
-		c.ServiceClusterIPRange = "10.0.0.0/24"
-	}
-	if c.ServiceNodePortRange == "" {
-		c.ServiceNodePortRange = "30000-32767"
-	}
+	orElse(&c.EtcdPrefix, "/registry")
+	orElse(&c.ServiceClusterIPRange, "10.0.0.0/24")
+	orElse(&c.ServiceNodePortRange, "30000-32767")
 	if len(c.ServiceAccountIssuers) == 0 {
 		c.ServiceAccountIssuers = []string{"https://kubernetes.default.svc.cluster.local"}
 	}
 	if len(c.KubeletPreferredAddressTypes) == 0 {
 		c.KubeletPreferredAddressTypes = []string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}
 	}
-	if c.RequestTimeout == 0 {
-		c.RequestTimeout = time.Minute
-	}
-	if err := c.checkServiceAccounts(); err != nil {
-		return c, err
+	orElse(&c.RequestTimeout, time.Minute)
+	orElse(&c.EtcdCompactionInterval, 5*time.Minute)
+	orElse(&c.EtcdHealthTimeout, 2*time.Second)
+	orElse(&c.EtcdReadyTimeout, 2*time.Second)
+	orElse(&c.EtcdLeaseReuse, time.Minute)
+	orElse(&c.EtcdSizePeriod, 30*time.Second)
+	orElse(&c.CountPeriod, time.Minute)
+	orElse(&c.Serving.MinRequestTimeout, 30*time.Minute)
+	orElse(&c.Serving.StorageInitialization, time.Minute)
+	orElse(&c.StorageMediaType, runtime.ContentTypeProtobuf)
+	orElse(&c.EndpointReconciler, EndpointsByLease)
+	for _, check := range []func() error{c.Serving.check, c.checkStore, c.checkEndpoints, c.checkServiceAccounts} {
+		if err := check(); err != nil {
+			return c, err
+		}
 	}
 	if c.Identity == "" {
 		c.Identity, _ = os.Hostname()
@@ -173,4 +204,43 @@ func (c Config) complete() (Config, error) {
 		c.Clock = clock.RealClock{}
 	}
 	return c, nil
+}
+
+// orElse sets what was left out.
+func orElse[T comparable](field *T, value T) {
+	var none T
+	if *field == none {
+		*field = value
+	}
+}
+
+func (c *Config) checkStore() error {
+	switch c.StorageMediaType {
+	case runtime.ContentTypeProtobuf, runtime.ContentTypeJSON:
+	default:
+		return fmt.Errorf("--storage-media-type %q invalid, allowed values: %s, %s", c.StorageMediaType, runtime.ContentTypeJSON, runtime.ContentTypeProtobuf)
+	}
+	for _, size := range c.WatchCacheSizes {
+		resource, number, ok := strings.Cut(size, "#")
+		n, err := strconv.Atoi(number)
+		switch {
+		case !ok || resource == "":
+			return fmt.Errorf("--watch-cache-sizes: invalid value of watch cache size: %s", size)
+		case err != nil:
+			return fmt.Errorf("--watch-cache-sizes: invalid size of watch cache size: %s", size)
+		case n < 0:
+			return fmt.Errorf("--watch-cache-sizes: watch cache size cannot be negative: %s", size)
+		case n == 0:
+			return fmt.Errorf("--watch-cache-sizes: %s is not supported: all reads are served by the cache", size)
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkEndpoints() error {
+	switch c.EndpointReconciler {
+	case EndpointsByLease, EndpointsByNobody:
+		return nil
+	}
+	return fmt.Errorf("--endpoint-reconciler-type %q is not supported: use %s or %s", c.EndpointReconciler, EndpointsByLease, EndpointsByNobody)
 }

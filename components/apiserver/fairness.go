@@ -89,10 +89,10 @@ func (s *Server) stats(resource string) (storage.Stats, error) {
 	if c == nil {
 		return storage.Stats{}, flowrequest.ObjectCountNotFoundErr
 	}
-	objects, bytes := c.Stats()
-	stats := storage.Stats{ObjectCount: int64(objects)}
-	if objects > 0 {
-		stats.EstimatedAverageObjectSizeBytes = bytes / int64(objects)
+	held := c.Stats()
+	stats := storage.Stats{ObjectCount: int64(held.Objects)}
+	if held.Objects > 0 {
+		stats.EstimatedAverageObjectSizeBytes = held.Bytes / int64(held.Objects)
 	}
 	return stats, nil
 }

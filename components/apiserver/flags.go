@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // AddFlags binds the configuration to flags with upstream's names
@@ -20,6 +21,8 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	c.addKubeletFlags(fs)
 	c.Audit.AddFlags(fs)
 	c.addAggregatorFlags(fs)
+	c.Serving.addFlags(fs)
+	addFixedFlags(fs)
 }
 
 func (c *Config) addStoreFlags(fs *pflag.FlagSet) {
@@ -31,6 +34,14 @@ func (c *Config) addStoreFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.EtcdPrefix, "etcd-prefix", "/registry", "Prefix of all keys in etcd.")
 	c.EtcdCompactionInterval = 5 * time.Minute
 	fs.Var((*interval)(&c.EtcdCompactionInterval), "etcd-compaction-interval", "How long etcd remembers what was; 0 leaves compaction to others.")
+	fs.DurationVar(&c.EtcdHealthTimeout, "etcd-healthcheck-timeout", 2*time.Second, "Bound of the question whether etcd is alive.")
+	fs.DurationVar(&c.EtcdReadyTimeout, "etcd-readycheck-timeout", 2*time.Second, "Bound of the question whether etcd is ready.")
+	c.EtcdSizePeriod, c.CountPeriod = 30*time.Second, time.Minute
+	fs.Var((*interval)(&c.EtcdSizePeriod), "etcd-db-metric-poll-interval", "How often etcd is asked for its size; 0 never.")
+	fs.Var((*interval)(&c.CountPeriod), "etcd-count-metric-poll-period", "How old the number of objects in metrics may be; 0 leaves it out.")
+	fs.Var((*seconds)(&c.EtcdLeaseReuse), "lease-reuse-duration-seconds", "For how many seconds objects that end at about the same time share a lease of etcd.")
+	fs.StringVar(&c.StorageMediaType, "storage-media-type", runtime.ContentTypeProtobuf, "How objects lie in the store: application/vnd.kubernetes.protobuf or application/json.")
+	fs.StringSliceVar(&c.WatchCacheSizes, "watch-cache-sizes", nil, "Sizes of caches, resource[.group]#size. They size themselves: any size is right but 0, which is not supported.")
 	fs.StringVar(&c.Encryption.File, "encryption-provider-config", "", "EncryptionConfiguration that says how objects are encrypted in the store.")
 	fs.BoolVar(&c.Encryption.Reload, "encryption-provider-config-automatic-reload", false, "Read the file of --encryption-provider-config again when it changes.")
 	fs.DurationVar(&c.EventTTL, "event-ttl", time.Hour, "How long events are kept.")
@@ -50,6 +61,12 @@ func (c *Config) addServingFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.RequestTimeout, "request-timeout", time.Minute, "Bound of short requests.")
 	fs.StringVar(&c.TracingConfigFile, "tracing-config-file", "", "TracingConfiguration: where spans of requests are sent, and of how many.")
 	fs.BoolVar(&c.Profiling, "profiling", true, "Serve profiles at /debug/pprof/.")
+	fs.BoolVar(&c.ContentionProfiling, "contention-profiling", false, "Profile what goroutines wait for, if --profiling.")
+	fs.StringVar(&c.DebugSocket, "debug-socket-path", "", "Unix socket at which profiles are served to whoever may open it.")
+	fs.StringSliceVar(&c.DisabledMetrics, "disabled-metrics", nil, "Names of metrics that are left out.")
+	fs.StringVar(&c.ExternalHostname, "external-hostname", "", "Host by which the server is known in URLs that it gives out; by default the advertised address.")
+	fs.StringVar(&c.EndpointReconciler, "endpoint-reconciler-type", EndpointsByLease, "How the endpoints of the Service kubernetes are kept: lease, or none.")
+	fs.IntVar(&c.KubernetesNodePort, "kubernetes-service-node-port", 0, "Node port of the Service kubernetes; 0 makes it ClusterIP.")
 	fs.StringVar(&c.ServiceClusterIPRange, "service-cluster-ip-range", "10.0.0.0/24", "Addresses of Services: one CIDR, or two of different families.")
 	fs.StringVar(&c.ServiceNodePortRange, "service-node-port-range", "30000-32767", "Ports that Services may take on nodes.")
 	fs.BoolVar(&c.AllowPrivileged, "allow-privileged", false, "Let containers ask for privileged mode.")
@@ -61,6 +78,7 @@ func (c *Config) addKubeletFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.KubeletCertificateAuthority, "kubelet-certificate-authority", "", "Authorities of kubelets' serving certificates; empty doesn't verify them.")
 	fs.StringSliceVar(&c.KubeletPreferredAddressTypes, "kubelet-preferred-address-types",
 		[]string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}, "Which of a node's addresses is used, in order.")
+	fs.Int64Var(&c.MaxConnectionBytes, "max-connection-bytes-per-sec", 0, "Bound of the bytes per second on each connection that was taken over (exec, attach, port-forward, proxy); 0 means none.")
 	fs.DurationVar(&c.KubeletTimeout, "kubelet-timeout", 5*time.Second, "Bound of connecting to a kubelet.")
 }
 

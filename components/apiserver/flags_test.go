@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 )
 
 func TestFlags(t *testing.T) {
@@ -35,7 +36,7 @@ func TestConfigErrors(t *testing.T) {
 		"two stores":    {func(c *Config) { c.EtcdServers = []string{"http://127.0.0.1:1"} }, "--etcd-servers is not used with --storage-backend=memory"},
 		"gate":          {func(c *Config) { c.FeatureGates = map[string]bool{"KMSv1": true} }, "KMSv1=true"},
 		"half a pair":   {func(c *Config) { c.TLSCertFile = "x" }, "go together"},
-		"no such cert":  {func(c *Config) { c.TLSCertFile, c.TLSKeyFile = "/none/x", "/none/y" }, "--tls-cert-file /none/x"},
+		"no such cert":  {func(c *Config) { c.TLSCertFile, c.TLSKeyFile = "/none/x", "/none/y" }, "--tls-cert-file, --tls-private-key-file: certificate /none/x"},
 		"no such CA":    {func(c *Config) { c.ClientCAFile = "/none/ca" }, "client-ca-file"},
 		"mode":          {func(c *Config) { c.AuthorizationModes = []string{"Magic"} }, "Magic"},
 		"plug-in":       {func(c *Config) { c.EnableAdmission = []string{"Magic"} }, "Magic"},
@@ -51,6 +52,17 @@ func TestConfigErrors(t *testing.T) {
 		"authn config":  {func(c *Config) { c.AuthenticationConfigFile = "/none" }, "--authentication-config /none: open /none"},
 		"authz config":  {func(c *Config) { c.AuthorizationConfigFile = "/none" }, "--authorization-config /none: open /none"},
 		"signing key":   {func(c *Config) { c.ServiceAccountSigningKey = "/none" }, "signing-key-file"},
+		"goaway":        {func(c *Config) { c.Serving.GoawayChance = 0.1 }, "--goaway-chance can not be less than 0 or greater than 0.02"},
+		"HSTS":          {func(c *Config) { c.Serving.HSTS = []string{"always"} }, "--strict-transport-security-directives invalid"},
+		"CORS":          {func(c *Config) { c.Serving.CORSAllowedOrigins = []string{"example.com"} }, "does not pin to start/end of host"},
+		"TLS version":   {func(c *Config) { c.Serving.TLSMinVersion = "VersionSSL" }, `--tls-min-version: unknown tls version "VersionSSL"`},
+		"cipher":        {func(c *Config) { c.Serving.TLSCipherSuites = []string{"ROT13"} }, "--tls-cipher-suites: Cipher suite ROT13 not supported"},
+		"SNI":           {func(c *Config) { c.Serving.SNI = []cliflag.NamedCertKey{{CertFile: "/none"}} }, "--tls-sni-cert-key: certificate /none"},
+		"delay":         {func(c *Config) { c.Serving.ShutdownDelay = -1 }, "--shutdown-delay-duration can not be negative value"},
+		"media":         {func(c *Config) { c.StorageMediaType = "application/yaml" }, `--storage-media-type "application/yaml" invalid`},
+		"no cache":      {func(c *Config) { c.WatchCacheSizes = []string{"pods#0"} }, "--watch-cache-sizes: pods#0 is not supported"},
+		"cache size":    {func(c *Config) { c.WatchCacheSizes = []string{"pods"} }, "invalid value of watch cache size: pods"},
+		"endpoints":     {func(c *Config) { c.EndpointReconciler = "master-count" }, `--endpoint-reconciler-type "master-count" is not supported`},
 		"verifying key": {func(c *Config) { c.ServiceAccountKeyFiles = []string{"/none"} }, "--service-account-key-file"},
 	}
 	for name, test := range cases {
@@ -102,5 +114,27 @@ func TestRuntimeConfig(t *testing.T) {
 				t.Errorf("got %v, want %q", err, want)
 			}
 		})
+	}
+}
+
+// TestFixedFlags: what can't be changed may be said, and nothing else may.
+func TestFixedFlags(t *testing.T) {
+	for arg, want := range map[string]string{
+		"--watch-cache":                               "",
+		"--watch-cache=false":                         "not supported: all reads are served by the cache",
+		"--emulated-version=kube=1.36":                "",
+		"--emulated-version=1.35":                     "emulates no other",
+		"--peer-ca-file=x":                            "UnknownVersionInteroperabilityProxy",
+		"--coordinated-leadership-lease-duration=15s": "",
+		"--delete-collection-workers=1":               "",
+		"--min-request-timeout=0":                     "must be greater than 0",
+		"--lease-reuse-duration-seconds=30":           "",
+	} {
+		c := &Config{}
+		fs := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+		c.AddFlags(fs)
+		if err := fs.Parse([]string{arg}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", arg, err, want)
+		}
 	}
 }

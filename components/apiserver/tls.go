@@ -19,28 +19,37 @@ import (
 
 // tlsConfig asks clients for a certificate but leaves it to authentication to judge it.
 func (s *Server) tlsConfig() (*tls.Config, error) {
-	out := &tls.Config{
-		ClientAuth: tls.RequestClientCert,
-		MinVersion: tls.VersionTLS12,
-		NextProtos: []string{"h2", "http/1.1"},
+	out, err := s.config.Serving.tls()
+	if err != nil {
+		return nil, err
+	}
+	out.ClientAuth = tls.RequestClientCert
+	if out.GetCertificate, err = s.certificate(); err != nil || len(s.config.Serving.SNI) == 0 {
+		return out, err
+	}
+	named, err := newNames(s.config.Serving.SNI, out.GetCertificate, s.config.Clock)
+	if err != nil {
+		return nil, err
+	}
+	out.GetCertificate = named.get
+	return out, nil
+}
+
+// certificate is the one for hosts that have none of their own.
+func (s *Server) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	always := func(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &c, nil }
 	}
 	switch {
 	case s.config.Certificate != nil:
-		out.Certificates = []tls.Certificate{*s.config.Certificate}
+		return always(*s.config.Certificate), nil
 	case s.config.TLSCertFile != "":
-		pair := &servingPair{certFile: s.config.TLSCertFile, keyFile: s.config.TLSKeyFile, clock: s.config.Clock}
-		if err := pair.load(); err != nil {
-			return nil, err
-		}
-		out.GetCertificate = pair.get
+		pair := &servingPair{flags: "--tls-cert-file, --tls-private-key-file", certFile: s.config.TLSCertFile, keyFile: s.config.TLSKeyFile, clock: s.config.Clock}
+		return pair.get, pair.load()
 	default:
 		own, err := s.ownCertificate()
-		if err != nil {
-			return nil, err
-		}
-		out.Certificates = []tls.Certificate{own}
+		return always(own), err
 	}
-	return out, nil
 }
 
 // recheck is how long a serving certificate is used before its files are looked at again.
@@ -48,6 +57,7 @@ const recheck = 10 * time.Second
 
 // servingPair is a certificate that follows its files. Files that turn bad leave the last good pair in use.
 type servingPair struct {
+	flags             string // that name the files
 	certFile, keyFile string
 	clock             clock.PassiveClock
 
@@ -72,7 +82,7 @@ func (p *servingPair) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) 
 func (p *servingPair) load() error {
 	p.checked = p.clock.Now()
 	fail := func(err error) error {
-		return fmt.Errorf("--tls-cert-file %s, --tls-private-key-file %s: %w", p.certFile, p.keyFile, err)
+		return fmt.Errorf("%s: certificate %s, key %s: %w", p.flags, p.certFile, p.keyFile, err)
 	}
 	cert, err := os.ReadFile(p.certFile)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -26,6 +25,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/measures"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/reviews"
 	"quintet.dev/quintet/components/apiserver/server"
@@ -93,7 +93,11 @@ func (s *Server) jwksURI() string {
 
 // endpoint is the host and port by which clients are told to reach this server.
 func (s *Server) endpoint() string {
-	if ip, port := s.advertised(); ip != nil {
+	ip, port := s.advertised()
+	if host := s.config.ExternalHostname; host != "" {
+		return net.JoinHostPort(host, strconv.Itoa(port))
+	}
+	if ip != nil {
 		return net.JoinHostPort(ip.String(), strconv.Itoa(port))
 	}
 	return s.listener.Addr().String()
@@ -161,7 +165,7 @@ func (s *Server) makeAPI() (err error) {
 		Objects:           s.local,
 		ClientCertificate: s.config.KubeletClientCertificate, ClientKey: s.config.KubeletClientKey,
 		Authority: s.config.KubeletCertificateAuthority, AddressTypes: s.config.KubeletPreferredAddressTypes,
-		Timeout: s.config.KubeletTimeout,
+		Timeout: s.config.KubeletTimeout, MaxBytesPerSecond: s.config.MaxConnectionBytes,
 	})
 	if err != nil {
 		return err
@@ -171,7 +175,8 @@ func (s *Server) makeAPI() (err error) {
 		connects[name] = h
 	}
 	s.api = handlers.New(handlers.Config{
-		Resources: s.table, Scheme: s.scheme, Codec: s.codec, Clock: s.config.Clock,
+		Resources: s.table, Scheme: s.scheme, Codec: s.codec, Clock: s.config.Clock, MinWatch: s.config.Serving.MinRequestTimeout,
+		Meter:     measures.NewRequests(s.registry),
 		Admission: s.admission, Authorizer: s.authz, Posts: s.posts(), Connects: connects,
 	})
 	return nil
@@ -181,12 +186,7 @@ func (s *Server) makeAPI() (err error) {
 func (s *Server) paths() *server.Mux {
 	m := server.NewMux()
 	m.Exact("/version", http.HandlerFunc(serveVersion))
-	if s.config.Profiling {
-		m.Prefix("/debug/pprof/", http.HandlerFunc(pprof.Index))
-		m.Exact("/debug/pprof/profile", http.HandlerFunc(pprof.Profile))
-		m.Exact("/debug/pprof/symbol", http.HandlerFunc(pprof.Symbol))
-		m.Exact("/debug/pprof/trace", http.HandlerFunc(pprof.Trace))
-	}
+	s.installProfiles(m)
 	s.fairness.install(m)
 	s.installIssuer(m)
 	s.installDiscovery(m)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apiserver/pkg/admission"
@@ -33,16 +34,49 @@ type Config struct {
 	Dynamic dynamic.Config
 	// File configures plug-ins (--admission-control-config-file); "" for none.
 	File string
+	// Meter measures plug-ins; nil measures nothing.
+	Meter Meter
 	// NotReadySeconds and UnreachableSeconds are for DefaultTolerationSeconds; 0 means 300.
 	NotReadySeconds, UnreachableSeconds int64
 }
 
+// Meter returns what takes the times of a plug-in, and of all of them, in a step.
+type Meter interface {
+	Plugin(name, step string) func(took time.Duration, o admission.Operation, rejected bool)
+	Step(step string) func(took time.Duration, o admission.Operation, rejected bool)
+}
+
+// The steps of admission.
+const (
+	stepAdmit    = "admit"
+	stepValidate = "validate"
+)
+
 // Chain calls its plug-ins in order. It is safe for concurrent use.
 type Chain struct {
-	mutators   []admission.MutationInterface
-	validators []admission.ValidationInterface
-	runners    []runner
-	names      []string
+	mutators, validators []timed
+	admitted, validated  took
+	runners              []runner
+	names                []string
+}
+
+// timed is a plug-in and what takes its times.
+type timed struct {
+	admission.Interface
+	took took
+}
+
+type took func(d time.Duration, o admission.Operation, rejected bool)
+
+// unmeasured is the Meter of who wants no metrics.
+type unmeasured struct{}
+
+func (unmeasured) Plugin(string, string) func(time.Duration, admission.Operation, bool) {
+	return func(time.Duration, admission.Operation, bool) {}
+}
+
+func (u unmeasured) Step(string) func(time.Duration, admission.Operation, bool) {
+	return u.Plugin("", "")
 }
 
 // runner is a plug-in that does something beside answering requests. Run returns when ctx ends.
@@ -69,9 +103,12 @@ func New(cfg Config) (*Chain, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--admission-control-config-file: %w", err)
 	}
-	c := &Chain{}
+	if cfg.Meter == nil {
+		cfg.Meter = unmeasured{}
+	}
+	c := &Chain{admitted: cfg.Meter.Step(stepAdmit), validated: cfg.Meter.Step(stepValidate)}
 	if cfg.Escalation != nil { // nobody else is to be told of what will be refused
-		c.add(escalation.Name, escalation.New(cfg.Escalation))
+		c.add(escalation.Name, escalation.New(cfg.Escalation), cfg.Meter)
 	}
 	for _, p := range plugins {
 		if !on[p.name] {
@@ -81,18 +118,18 @@ func New(cfg Config) (*Chain, error) {
 		if err != nil {
 			return nil, fmt.Errorf("admission plugin %s: %w", p.name, err)
 		}
-		c.add(p.name, made)
+		c.add(p.name, made, cfg.Meter)
 	}
 	return c, nil
 }
 
-func (c *Chain) add(name string, p admission.Interface) {
+func (c *Chain) add(name string, p admission.Interface, meter Meter) {
 	c.names = append(c.names, name)
-	if m, ok := p.(admission.MutationInterface); ok {
-		c.mutators = append(c.mutators, m)
+	if _, ok := p.(admission.MutationInterface); ok {
+		c.mutators = append(c.mutators, timed{p, meter.Plugin(name, stepAdmit)})
 	}
-	if v, ok := p.(admission.ValidationInterface); ok {
-		c.validators = append(c.validators, v)
+	if _, ok := p.(admission.ValidationInterface); ok {
+		c.validators = append(c.validators, timed{p, meter.Plugin(name, stepValidate)})
 	}
 	if r, ok := p.(runner); ok {
 		c.runners = append(c.runners, r)
@@ -147,7 +184,9 @@ func (c *Chain) Handles(admission.Operation) bool { return true }
 
 // Admit lets each plug-in change the object; the first error ends it. When a webhook or a policy has changed it, all have
 // another look, once.
-func (c *Chain) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+func (c *Chain) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) (err error) {
+	start := time.Now()
+	defer func() { c.admitted(time.Since(start), a.GetOperation(), err != nil) }()
 	if err := c.admit(ctx, a, o); err != nil {
 		return err
 	}
@@ -160,24 +199,35 @@ func (c *Chain) Admit(ctx context.Context, a admission.Attributes, o admission.O
 }
 
 func (c *Chain) admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	for _, p := range c.mutators {
-		if p.Handles(a.GetOperation()) {
-			if err := p.Admit(ctx, a, o); err != nil {
-				return err
-			}
+	return each(c.mutators, a.GetOperation(), func(p admission.Interface) error {
+		return p.(admission.MutationInterface).Admit(ctx, a, o)
+	})
+}
+
+// each calls the plug-ins that handle an operation; the first error ends it. The end of one is the beginning of the next.
+func each(plugins []timed, o admission.Operation, call func(admission.Interface) error) error {
+	start := time.Now()
+	for i := range plugins {
+		if !plugins[i].Handles(o) {
+			continue
 		}
+		err := call(plugins[i].Interface)
+		end := time.Now()
+		plugins[i].took(end.Sub(start), o, err != nil)
+		if err != nil {
+			return err
+		}
+		start = end
 	}
 	return nil
 }
 
 // Validate lets each plug-in check the object as it will be stored; the first error ends it.
 func (c *Chain) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	for _, p := range c.validators {
-		if p.Handles(a.GetOperation()) {
-			if err := p.Validate(ctx, a, o); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	start := time.Now()
+	err := each(c.validators, a.GetOperation(), func(p admission.Interface) error {
+		return p.(admission.ValidationInterface).Validate(ctx, a, o)
+	})
+	c.validated(time.Since(start), a.GetOperation(), err != nil)
+	return err
 }

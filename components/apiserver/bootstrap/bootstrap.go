@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -30,6 +31,10 @@ type Config struct {
 	// AdvertiseAddress and SecurePort are where clients in the cluster reach this server; without an address they can't.
 	AdvertiseAddress net.IP
 	SecurePort       int
+	// Masters tell which servers are alive; nil leaves the endpoints of the Service "kubernetes" to others.
+	Masters *Masters
+	// NodePort makes the Service "kubernetes" one of that type; 0 leaves it ClusterIP.
+	NodePort int
 	// ServiceIP is the cluster IP of the Service "kubernetes"; nil leaves the Service out.
 	ServiceIP net.IP
 	// ServiceCIDRs are the ranges of cluster IPs that this server starts with.
@@ -44,7 +49,8 @@ type Config struct {
 
 // Bootstrap writes and keeps the first objects.
 type Bootstrap struct {
-	cfg Config
+	cfg  Config
+	life string // unique to this run of the server
 }
 
 // New returns a Bootstrap.
@@ -57,7 +63,7 @@ func New(cfg Config) *Bootstrap {
 			*ca = func() []byte { return nil }
 		}
 	}
-	return &Bootstrap{cfg: cfg}
+	return &Bootstrap{cfg: cfg, life: uuid.NewString()}
 }
 
 // writers bounds how many objects are written at once.

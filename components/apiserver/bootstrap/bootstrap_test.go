@@ -4,9 +4,11 @@ import (
 	"context"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -16,10 +18,16 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
 func newBootstrap(store objects.Store, host, ip string, clk *testingclock.FakeClock) *Bootstrap {
+	return sharing(store, &Masters{Store: memory.New(clk), Prefix: "/registry"}, host, ip, clk)
+}
+
+func sharing(store objects.Store, masters *Masters, host, ip string, clk *testingclock.FakeClock) *Bootstrap {
 	return New(Config{
+		Masters: masters,
 		Objects: store, Identity: host, AdvertiseAddress: net.ParseIP(ip), SecurePort: 6443, ServiceIP: net.ParseIP("10.96.0.1"),
 		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
 		ClientCA:     func() []byte { return []byte("pem") }, RequestHeaderCA: func() []byte { return []byte("pem2") }, Clock: clk,
@@ -82,7 +90,9 @@ func TestReconcileKeepsWhatOthersAdded(t *testing.T) {
 func TestEndpointsFollowServers(t *testing.T) {
 	ctx := context.Background()
 	store, clk := &objectstest.Store{}, testingclock.NewFakeClock(time.Unix(1700000000, 0))
-	one, two := newBootstrap(store, "one", "192.0.2.1", clk), newBootstrap(store, "two", "192.0.2.2", clk)
+	masters := &Masters{Store: memory.New(clk), Prefix: "/registry"}
+	defer masters.Store.Close()
+	one, two := sharing(store, masters, "one", "192.0.2.1", clk), sharing(store, masters, "two", "192.0.2.2", clk)
 	check := func(when string, want ...string) {
 		t.Helper()
 		var got []string
@@ -90,8 +100,10 @@ func TestEndpointsFollowServers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, a := range endpoints.Subsets[0].Addresses {
-			got = append(got, a.IP)
+		for _, subset := range endpoints.Subsets {
+			for _, a := range subset.Addresses {
+				got = append(got, a.IP)
+			}
 		}
 		slice, err := objects.As[*discoveryv1.EndpointSlice](store.Get(ctx, discoveryv1.Resource("endpointslices"), "default", "kubernetes"))
 		if err != nil {
@@ -112,17 +124,85 @@ func TestEndpointsFollowServers(t *testing.T) {
 		}
 	}
 	check("both up", "192.0.2.1", "192.0.2.2")
-	clk.Step(2 * endpointLife)
-	if err := one.renewLease(ctx); err != nil {
-		t.Fatal(err)
-	}
+	clk.Step(2 * masterLife)
+	eventually(t, func() bool { all, err := masters.list(ctx); return err == nil && len(all) == 0 })
 	if err := one.ensureEndpoints(ctx); err != nil {
 		t.Fatal(err)
 	}
 	check("two died", "192.0.2.1")
-	two.renewLease(ctx)
-	two.ensureEndpoints(ctx)
+	if err := two.ensureEndpoints(ctx); err != nil {
+		t.Fatal(err)
+	}
 	check("two is back", "192.0.2.1", "192.0.2.2")
 	two.leave(ctx)
 	check("two left", "192.0.2.1")
+	one.leave(ctx)
+	check("all left")
+}
+
+// TestMastersAsUpstream: servers of both kinds on one store must understand each other's keys.
+func TestMastersAsUpstream(t *testing.T) {
+	ctx, clk := t.Context(), testingclock.NewFakeClock(time.Unix(1700000000, 0))
+	m := &Masters{Store: memory.New(clk), Prefix: "/registry"}
+	defer m.Store.Close()
+	for range 2 {
+		if err := m.renew(ctx, net.ParseIP("192.0.2.1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := m.Store.Get(ctx, "/registry/masterleases/192.0.2.1")
+	const want = "k8s\x00\n\x0f\n\x02v1\x12\tEndpoints\x12#\n\x10\n\x00\x12\x00\x1a\x00\"\x00*\x002\x008\x02B\x00\x12\x0f\n\r\n\t192.0.2.1\x1a\x00\x1a\x00\"\x00"
+	if err != nil || string(got.Value) != want {
+		t.Errorf("got %q, %v; want %q", got.Value, err, want)
+	}
+	if err := m.remove(ctx, net.ParseIP("192.0.2.1")); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := m.list(ctx); err != nil || len(all) != 0 {
+		t.Errorf("after it left: %v, %v", all, err)
+	}
+}
+
+// TestServersAreForgotten an hour after their last sign of life, and not before.
+func TestServersAreForgotten(t *testing.T) {
+	ctx, store, clk := t.Context(), &objectstest.Store{}, testingclock.NewFakeClock(time.Unix(1700000000, 0))
+	one, two := newBootstrap(store, "one", "192.0.2.1", clk), newBootstrap(store, "two", "192.0.2.2", clk)
+	for _, b := range []*Bootstrap{one, two} {
+		if err := b.renewLease(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := func() (out []string) {
+		list, err := objects.ListAs[*coordinationv1.Lease](store.List(ctx, leases, "kube-system"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range list {
+			out = append(out, l.Name)
+		}
+		return out
+	}
+	clk.Step(leaseDuration)
+	if err := one.renewLease(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := one.forgetServers(ctx); err != nil || len(names()) != 2 {
+		t.Fatalf("an hour later: %v, %v", names(), err)
+	}
+	clk.Step(time.Second)
+	if err := one.forgetServers(ctx); err != nil || !slices.Equal(names(), []string{leaseName("one")}) {
+		t.Errorf("later: %v, %v", names(), err)
+	}
+	if got := leaseName("vm"); got != "apiserver-wlv32tlttr4jl3gtroqexyxapa" {
+		t.Errorf("the lease is %s, which is not upstream's", got)
+	}
+}
+
+func eventually(t *testing.T, check func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !check(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("in vain")
+		}
+	}
 }

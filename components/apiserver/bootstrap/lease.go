@@ -4,11 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/binary"
+	"errors"
 	"net"
 	"strings"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -21,23 +24,24 @@ const (
 	// leaseDuration is how long a server that no longer renews counts as one of the cluster's.
 	leaseDuration = time.Hour
 	renewEvery    = 10 * time.Second
-	// endpointLife is how long the address of a server that no longer renews stays among the endpoints.
-	endpointLife = 3 * renewEvery
 	// mendEvery is how soon the objects of priority and fairness are what they should be after somebody changed them.
 	mendEvery = time.Minute
 
 	identityLabel = "apiserver.kubernetes.io/identity"
 	hostLabel     = "kubernetes.io/hostname"
 	identity      = "kube-apiserver"
-	// addressAnnotation tells the other servers where this one is.
-	addressAnnotation = "quintet.dev/advertise-address"
 )
 
 var leases = coordinationv1.Resource("leases")
 
-// leaseName is the same for a server after each restart (KEP-1965).
+// leaseName is the same for a server after each restart (KEP-1965): a sum over the host and the program, each after its
+// length in two bytes.
 func leaseName(host string) string {
-	sum := sha256.Sum256([]byte(host))
+	var named []byte
+	for _, part := range []string{host, identity} {
+		named = append(binary.BigEndian.AppendUint16(named, uint16(len(part))), part...)
+	}
+	sum := sha256.Sum256(named)
 	return "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
@@ -45,6 +49,7 @@ func leaseName(host string) string {
 func (b *Bootstrap) renewLease(ctx context.Context) error {
 	now := metav1.NewMicroTime(b.cfg.Clock.Now())
 	name := leaseName(b.cfg.Identity)
+	holder := name + "_" + b.life
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceSystem,
@@ -52,46 +57,53 @@ func (b *Bootstrap) renewLease(ctx context.Context) error {
 			Labels:    map[string]string{identityLabel: identity, hostLabel: b.cfg.Identity},
 		},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity:       ptr.To(name),
+			HolderIdentity:       ptr.To(holder),
 			LeaseDurationSeconds: ptr.To(int32(leaseDuration / time.Second)),
-			AcquireTime:          &now,
 			RenewTime:            &now,
 		},
-	}
-	if b.cfg.AdvertiseAddress != nil {
-		lease.Annotations = map[string]string{addressAnnotation: b.cfg.AdvertiseAddress.String()}
 	}
 	return b.write(ctx, leases, lease, func(obj kinds.Object) bool {
 		current := obj.(*coordinationv1.Lease)
 		setLabels(current, lease.Labels)
-		current.Annotations = lease.Annotations
 		current.Spec.RenewTime = &now
 		current.Spec.HolderIdentity, current.Spec.LeaseDurationSeconds = lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds
 		return true
 	})
 }
 
-// othersAddresses lists where the other servers are that renewed their lease lately.
-func (b *Bootstrap) othersAddresses(ctx context.Context) ([]net.IP, error) {
+// forgetServers deletes the leases of servers that are long gone.
+func (b *Bootstrap) forgetServers(ctx context.Context) error {
 	list, err := objects.ListAs[*coordinationv1.Lease](b.cfg.Objects.List(ctx, leases, metav1.NamespaceSystem))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var addresses []net.IP
+	var errs []error
 	for _, lease := range list {
-		if lease.Labels[identityLabel] != identity || lease.Name == leaseName(b.cfg.Identity) || lease.Spec.RenewTime == nil ||
-			b.cfg.Clock.Since(lease.Spec.RenewTime.Time) > endpointLife {
+		if lease.Labels[identityLabel] != identity || !b.ended(lease) {
 			continue
 		}
-		if ip := net.ParseIP(lease.Annotations[addressAnnotation]); ip != nil {
-			addresses = append(addresses, ip)
+		// A server that comes back just now has renewed it, which a cache may not know yet.
+		fresh, err := objects.As[*coordinationv1.Lease](b.cfg.Objects.Live(ctx, leases, lease.Namespace, lease.Name))
+		if err == nil && b.ended(fresh) {
+			err = b.cfg.Objects.Delete(ctx, leases, lease.Namespace, lease.Name, fresh.UID)
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
+			errs = append(errs, err)
 		}
 	}
-	return addresses, nil
+	return errors.Join(errs...)
+}
+
+func (b *Bootstrap) ended(lease *coordinationv1.Lease) bool {
+	if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
+		return true
+	}
+	life := time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
+	return lease.Spec.RenewTime.Add(life).Before(b.cfg.Clock.Now())
 }
 
 // Run keeps this server's lease, the endpoints of the Service "kubernetes" and the objects of priority and fairness until
-// ctx ends, and then takes its own address out, unless it is the only one.
+// ctx ends, and then takes its own address out.
 func (b *Bootstrap) Run(ctx context.Context) error {
 	ticker := b.cfg.Clock.NewTicker(renewEvery)
 	defer ticker.Stop()
@@ -118,6 +130,9 @@ func (b *Bootstrap) Run(ctx context.Context) error {
 			if err := b.keepFairness(ctx); err != nil && ctx.Err() == nil {
 				logger.Error(err, "Could not keep the flow schemas and priority levels; trying again")
 			}
+			if err := b.forgetServers(ctx); err != nil && ctx.Err() == nil {
+				logger.Error(err, "Could not delete the leases of servers that are gone; trying again")
+			}
 		}
 	}
 }
@@ -126,8 +141,12 @@ func (b *Bootstrap) leave(ctx context.Context) {
 	if !b.reachable() {
 		return
 	}
-	others, err := b.othersAddresses(ctx)
-	if err == nil && len(others) > 0 {
+	err := b.cfg.Masters.remove(ctx, b.cfg.AdvertiseAddress)
+	var others []net.IP
+	if err == nil {
+		others, err = b.cfg.Masters.list(ctx)
+	}
+	if err == nil {
 		err = b.writeEndpoints(ctx, others)
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"bytes"
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"time"
@@ -25,9 +26,9 @@ const (
 	servicePort = 443
 )
 
-// reachable: without an address that others can use, the Service has no endpoints.
+// reachable: without an address that others can use, or if nobody is to keep them, the Service has no endpoints.
 func (b *Bootstrap) reachable() bool {
-	return b.cfg.ServiceIP != nil && b.cfg.AdvertiseAddress != nil
+	return b.cfg.ServiceIP != nil && b.cfg.AdvertiseAddress != nil && b.cfg.Masters != nil
 }
 
 // ensureService makes the Service by which pods find the API server.
@@ -35,7 +36,7 @@ func (b *Bootstrap) ensureService(ctx context.Context) error {
 	if b.cfg.ServiceIP == nil {
 		return nil
 	}
-	return b.createMissing(ctx, corev1.Resource("services"), &corev1.Service{
+	service := &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceDefault,
 			Name:      serviceName,
@@ -49,7 +50,11 @@ func (b *Bootstrap) ensureService(ctx context.Context) error {
 				Name: "https", Protocol: corev1.ProtocolTCP, Port: servicePort, TargetPort: intstr.FromInt(b.cfg.SecurePort),
 			}},
 		},
-	})
+	}
+	if b.cfg.NodePort > 0 {
+		service.Spec.Type, service.Spec.Ports[0].NodePort = corev1.ServiceTypeNodePort, int32(b.cfg.NodePort)
+	}
+	return b.createMissing(ctx, corev1.Resource("services"), service)
 }
 
 // ensureEndpoints writes the addresses of all API servers that are alive.
@@ -57,11 +62,17 @@ func (b *Bootstrap) ensureEndpoints(ctx context.Context) error {
 	if !b.reachable() {
 		return nil
 	}
-	others, err := b.othersAddresses(ctx)
+	if err := b.cfg.Masters.renew(ctx, b.cfg.AdvertiseAddress); err != nil {
+		return err
+	}
+	all, err := b.cfg.Masters.list(ctx)
 	if err != nil {
 		return err
 	}
-	return b.writeEndpoints(ctx, append(others, b.cfg.AdvertiseAddress))
+	if len(all) == 0 {
+		return errors.New("no server is alive, though this one has just said so: the endpoints stay as they are")
+	}
+	return b.writeEndpoints(ctx, all)
 }
 
 func (b *Bootstrap) writeEndpoints(ctx context.Context, addresses []net.IP) error {
@@ -113,9 +124,11 @@ func (b *Bootstrap) slice(addresses []net.IP) *discoveryv1.EndpointSlice {
 			Labels:    map[string]string{discoveryv1.LabelServiceName: serviceName},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports: []discoveryv1.EndpointPort{{
+	}
+	if len(addresses) > 0 {
+		out.Ports = []discoveryv1.EndpointPort{{
 			Name: ptr.To("https"), Port: ptr.To(int32(b.cfg.SecurePort)), Protocol: ptr.To(corev1.ProtocolTCP),
-		}},
+		}}
 	}
 	if b.cfg.AdvertiseAddress.To4() == nil {
 		out.AddressType = discoveryv1.AddressTypeIPv6

@@ -43,6 +43,7 @@ type Cache struct {
 	loaded   bool
 	state    tree
 	bytes    int64     // of what is in state, in the store
+	events   int64     // seen
 	last     int64     // revision of the last change
 	view     *snapshot // of state, nil when it has changed since
 	kept     []*snapshot
@@ -84,7 +85,7 @@ func newCache(s *Set, kind *kinds.Kind) *Cache {
 		set: s, kind: kind,
 		resource: schema.GroupResource{Group: kind.Hub.Group, Resource: kind.Resource},
 		prefix:   s.prefix + kind.Prefix + "/",
-		stored:   serial.NewStorage(kind),
+		stored:   serial.NewStorage(kind, s.config.JSON),
 		formats:  makeFormats(kind, s.budget),
 		ready:    make(chan struct{}), closed: make(chan struct{}),
 		history: ring{limit: s.config.Events},
@@ -244,6 +245,7 @@ func (c *Cache) change(e *storage.Event) {
 		c.view = nil
 	}
 	c.last = e.Revision
+	c.events++
 	c.history.append(now)
 	c.dispatch(now)
 }
@@ -298,11 +300,20 @@ func (c *Cache) close() {
 	c.watchers.endAll(c.errClosed())
 }
 
-// Stats tells how many objects there are, and how many bytes they take in the store.
-func (c *Cache) Stats() (objects int, bytes int64) {
+// Stats is how much there is in a cache.
+type Stats struct {
+	Objects  int
+	Bytes    int64 // in the store
+	Revision int64 // of the last change
+	Events   int64 // since the cache was made
+	Capacity int   // events that are remembered at most
+}
+
+// Stats counts what is there now.
+func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.state.items.Len(), c.bytes
+	return Stats{Objects: c.state.items.Len(), Bytes: c.bytes, Revision: c.last, Events: c.events, Capacity: c.history.limit}
 }
 
 // Peek returns an entry as the cache has it now, without waiting for anything.

@@ -21,6 +21,8 @@ type Config struct {
 	Store storage.Store
 	// Prefix of all keys, without a slash at its end; "/registry" if empty.
 	Prefix string
+	// JSON writes objects to the store as JSON where they have a protobuf form, too.
+	JSON bool
 	// Encodings bounds the memory of encoded objects, in bytes; 32 MiB if 0.
 	Encodings int64
 	// Events is how many events a resource remembers at most; 10,000 if 0.

@@ -31,6 +31,8 @@ type Config struct {
 	Authority string
 	// AddressTypes tell which of a node's addresses is dialed, in order of preference.
 	AddressTypes []string
+	// MaxBytesPerSecond bounds each connection that is taken over; 0 means no bound.
+	MaxBytesPerSecond int64
 	// Timeout bounds connecting; 0 means five seconds.
 	Timeout time.Duration
 }
@@ -41,8 +43,9 @@ type Connector struct {
 	addressTypes []corev1.NodeAddressType
 	kubelet      *http.Transport
 	// plain reaches pods and services, whose certificates nobody can judge.
-	plain *http.Transport
-	files *follow.Files // of the client certificate; nil if there is none
+	plain    *http.Transport
+	files    *follow.Files // of the client certificate; nil if there is none
+	maxBytes int64
 }
 
 // New makes a Connector. It fails when a file can't be read, and names it.
@@ -72,7 +75,7 @@ func New(c Config) (*Connector, error) {
 	}
 	dialer := &net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}
 	out := &Connector{
-		objects: c.Objects, files: files,
+		objects: c.Objects, files: files, maxBytes: c.MaxBytesPerSecond,
 		kubelet: &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
 		plain: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}},

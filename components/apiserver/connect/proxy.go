@@ -180,6 +180,8 @@ func (c *Connector) pass(w http.ResponseWriter, r *http.Request, at *url.URL, tr
 		at.Path += "/"
 	}
 	at.RawQuery = r.URL.RawQuery
-	proxy.NewUpgradeAwareHandler(at, transport, true, false, responder{}).ServeHTTP(w, r)
+	h := proxy.NewUpgradeAwareHandler(at, transport, true, false, responder{})
+	h.MaxBytesPerSec = c.maxBytes
+	h.ServeHTTP(w, r)
 	return nil
 }

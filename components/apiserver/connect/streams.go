@@ -110,7 +110,7 @@ func (c *Connector) running(r *http.Request, namespace, name string) (*corev1.Po
 // upgrade passes a request on to a kubelet; required refuses requests that don't ask for an upgrade.
 func (c *Connector) upgrade(at *url.URL, required bool) http.Handler {
 	h := proxy.NewUpgradeAwareHandler(at, c.kubelet, false, required, responder{})
-	h.UseLocationHost = true
+	h.UseLocationHost, h.MaxBytesPerSec = true, c.maxBytes
 	return h
 }
 

@@ -27,7 +27,7 @@ func Check(set map[string]bool) error {
 		return nil
 	}
 	gate := featuregate.NewFeatureGate()
-	known := known()
+	known := All()
 	if err := errors.Join(gate.Add(known), gate.SetFromMap(set)); err != nil {
 		return err
 	}
@@ -43,7 +43,8 @@ func Check(set map[string]bool) error {
 	return nil
 }
 
-func known() map[featuregate.Feature]featuregate.FeatureSpec {
+// All returns the gates of the release; their defaults are what they are.
+func All() map[featuregate.Feature]featuregate.FeatureSpec {
 	out := map[featuregate.Feature]featuregate.FeatureSpec{}
 	for line := range strings.Lines(release) {
 		fields := strings.Fields(line)

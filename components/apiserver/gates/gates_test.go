@@ -37,7 +37,7 @@ func TestCheck(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
-	all := known()
+	all := All()
 	if len(all) < 200 {
 		t.Errorf("only %d gates", len(all))
 	}

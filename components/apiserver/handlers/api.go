@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -38,6 +39,14 @@ type Post func(ctx context.Context, namespace, name string, body runtime.Object,
 // must not be returned once something was written.
 type Connect func(w http.ResponseWriter, r *http.Request, namespace, name string) error
 
+// Meter measures what is served.
+type Meter interface {
+	// Deprecated notes a request for what is to go, in the release removed ("" if that isn't known).
+	Deprecated(resource schema.GroupVersionResource, subresource, removed string)
+	// Sent returns what takes the size of each event that a watch of the resource sends.
+	Sent(resource schema.GroupVersionResource) func(bytes int)
+}
+
 // Config of an API.
 type Config struct {
 	Resources []Resource
@@ -51,6 +60,10 @@ type Config struct {
 	Posts    map[string]Post
 	Connects map[string]Connect
 	Clock    clock.PassiveClock
+	// Meter is told of what is served; nil measures nothing.
+	Meter Meter
+	// MinWatch is how long a watch lives at least if the client doesn't say; 0 means half an hour.
+	MinWatch time.Duration
 }
 
 // API serves resource requests. It reads user and RequestInfo from the request's context.
@@ -68,6 +81,9 @@ type API struct {
 // New makes the API of the resources given.
 func New(config Config) *API {
 	config.Admission = admission.WithAudit(config.Admission)
+	if config.MinWatch == 0 {
+		config.MinWatch = minWatch
+	}
 	a := &API{
 		config:  config,
 		doors:   map[doorKey]*door{},
@@ -144,6 +160,9 @@ func (c *call) serve() (err error) {
 	if text := c.version.DeprecationWarning; text != "" {
 		warning.AddWarning(c.ctx, "", text)
 		c.auditDeprecation()
+		if m := c.api.config.Meter; m != nil {
+			m.Deprecated(c.version.WithResource(c.kind.Resource), c.info.Subresource, c.version.RemovedRelease)
+		}
 	}
 	if c.connect != nil {
 		return c.connected()

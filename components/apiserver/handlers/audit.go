@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	auditapi "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/audit"
-	"k8s.io/apiserver/pkg/endpoints/deprecation"
 
 	"quintet.dev/quintet/components/apiserver/auditing/record"
 	"quintet.dev/quintet/components/apiserver/cache"
@@ -40,7 +39,7 @@ func (c *call) auditDeprecation() {
 		return
 	}
 	audit.AddAuditAnnotation(c.ctx, "k8s.io/deprecated", "true")
-	if release := deprecation.RemovedRelease(c.version.New()); release != "" {
+	if release := c.version.RemovedRelease; release != "" {
 		audit.AddAuditAnnotation(c.ctx, "k8s.io/removed-release", release)
 	}
 }

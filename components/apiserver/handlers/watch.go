@@ -17,8 +17,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// minWatch is how long a watch lives at least if the client doesn't say; it ends at random before twice that, so that
-// not all watches come back at once.
+// minWatch is how long a watch lives at least if nobody says; it ends at random before twice that, so that not all watches
+// come back at once.
 const minWatch = 30 * time.Minute
 
 // watch sends changes as they come.
@@ -31,7 +31,7 @@ func (c *call) watch() error {
 	if err != nil {
 		return err
 	}
-	timeout := minWatch + rand.N(minWatch)
+	timeout := c.api.config.MinWatch + rand.N(c.api.config.MinWatch)
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds != 0 {
 		timeout = time.Duration(*o.TimeoutSeconds) * time.Second
 	}
@@ -85,12 +85,18 @@ func (c *call) overHTTP(ctx context.Context, feed func(context.Context, outlet))
 
 // follow sends events until the watch or the client ends; each batch is flushed once.
 func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventWriter, out outlet) {
+	sent := func(int) {}
+	if c.api.config.Meter != nil {
+		sent = c.api.config.Meter.Sent(c.version.WithResource(c.kind.Resource))
+	}
 	var buf []byte
 	for {
 		batch, err := watcher.Next(ctx)
 		buf = buf[:0]
 		for i := 0; i < len(batch) && err == nil; i++ {
+			before := len(buf)
 			buf, err = events.append(buf, batch[i])
+			sent(len(buf) - before)
 			if out.single && err == nil {
 				err = out.send(buf)
 				buf = buf[:0]

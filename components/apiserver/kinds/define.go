@@ -279,6 +279,7 @@ func deprecate(k *Kind, v *Version) {
 	if v.DeprecationWarning == "" {
 		v.DeprecationWarning = deprecation.WarningMessage(obj)
 	}
+	v.RemovedRelease = deprecation.RemovedRelease(obj)
 }
 
 func plainColumns() []metav1.TableColumnDefinition {

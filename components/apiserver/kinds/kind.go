@@ -107,6 +107,8 @@ type Version struct {
 	Fields map[string]string
 	// DeprecationWarning is sent with every request for this version, "" for none.
 	DeprecationWarning string
+	// RemovedRelease is the release that no longer has the version, "" if none is named.
+	RemovedRelease string
 	// Unserved versions are only for what is stored in them.
 	Unserved bool
 

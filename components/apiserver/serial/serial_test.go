@@ -153,7 +153,7 @@ func TestTable(t *testing.T) {
 
 // TestStorageGolden holds the bytes in etcd fast: whatever changes them makes other API servers' data unreadable.
 func TestStorageGolden(t *testing.T) {
-	s := NewStorage(podRow())
+	s := NewStorage(podRow(), false)
 	got, err := s.Encode(pod("p"))
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestStorageOfOtherVersionsAndCustomResources(t *testing.T) {
 			return u, nil
 		}},
 	}}
-	s := NewStorage(row)
+	s := NewStorage(row, false)
 	thing := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "t"}, "spec": map[string]any{"n": int64(1)}}}
 	value, err := s.Encode(thing)
 	if err != nil {

@@ -18,11 +18,12 @@ type Storage struct {
 	lies schema.GroupVersionKind // what is written
 	// toLies makes that of a hub object; nil if it is the hub.
 	toLies func(hub kinds.Object) (kinds.Object, error)
+	json   bool // even where there is a protobuf form
 }
 
-// NewStorage makes the storage form of kind.
-func NewStorage(kind *kinds.Kind) *Storage {
-	s := &Storage{kind: kind, hub: kind.Hub.WithKind(kind.Name)}
+// NewStorage makes the storage form of kind. It reads JSON and protobuf; preferJSON makes it write JSON whatever the kind.
+func NewStorage(kind *kinds.Kind, preferJSON bool) *Storage {
+	s := &Storage{kind: kind, hub: kind.Hub.WithKind(kind.Name), json: preferJSON || kind.StoredAsJSON}
 	s.lies = s.hub
 	if v := kind.Version(kind.Stored); v != nil {
 		s.lies, s.toLies = v.WithKind(kind.Name), v.FromHub
@@ -48,7 +49,7 @@ func (s *Storage) encode(obj kinds.Object) (_ []byte, err error) {
 			return nil, err
 		}
 	}
-	if !s.kind.StoredAsJSON {
+	if !s.json {
 		body, err := message(obj)
 		if err == nil {
 			return AppendEnvelope(make([]byte, 0, len(body)+envelopeRoom), s.lies, body), nil

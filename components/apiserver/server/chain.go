@@ -18,6 +18,8 @@ func (s *Server) chain(end http.Handler) http.Handler {
 		s.beginAudit,
 		s.withRequestInfo,
 		s.withMetrics,
+		s.retryLater,
+		s.withEdge,
 		s.withDeadline,
 		s.withWarnings,
 		s.authenticate,

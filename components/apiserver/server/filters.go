@@ -127,7 +127,7 @@ func (s *Server) withDeadline(next http.Handler) http.Handler {
 		if LongRunning(r, info) {
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
-			defer context.AfterFunc(s.stop, cancel)()
+			defer context.AfterFunc(s.stop, func() { s.endInTurn(ctx, cancel) })()
 			next.ServeHTTP(w, r.WithContext(ctx))
 			return
 		}
@@ -163,9 +163,9 @@ func (s *Server) trace(next http.Handler) http.Handler {
 func (s *Server) countInFlight(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if info := infoOf(r); !LongRunning(r, info) {
-			kind := "mutating"
+			kind := kindMutating
 			if reads(info) {
-				kind = "readOnly"
+				kind = kindReadOnly
 			}
 			gauge := s.metrics.inFlight.WithLabelValues(kind)
 			gauge.Inc()

@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/component-base/metrics/legacyregistry"
 )
@@ -22,6 +24,9 @@ type metrics struct {
 	inFlight    *prometheus.GaugeVec
 	longRunning *prometheus.GaugeVec
 	size        *prometheus.HistogramVec
+	sli         *prometheus.HistogramVec
+	bodies      *prometheus.HistogramVec
+	handshakes  handshakes
 	access      accessMetrics
 }
 
@@ -50,22 +55,37 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Buckets: prometheus.ExponentialBuckets(1000, 10, 7),
 		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
 	}
-	registry.MustRegister(m.requests, m.duration, m.inFlight, m.longRunning, m.size)
+	m.addMore()
+	for _, kind := range []string{kindMutating, kindReadOnly} {
+		m.inFlight.WithLabelValues(kind)
+	}
+	registry.MustRegister(m.requests, m.duration, m.inFlight, m.longRunning, m.size, m.sli, m.bodies, m.handshakes.failed)
 	m.access = newAccessMetrics(registry)
 	return m
 }
 
-// handler shows the server's own metrics, and those of the process and of the libraries in it, which know one registry only.
-func (m *metrics) handler(registry *prometheus.Registry) http.Handler {
-	return promhttp.HandlerFor(prometheus.Gatherers{registry, legacyregistry.DefaultGatherer}, promhttp.HandlerOpts{})
+// handler shows the server's own metrics, and those of the process and of the libraries in it, which know one registry only,
+// without those that are disabled.
+func (m *metrics) handler(registry *prometheus.Registry, disabled []string) http.Handler {
+	all := prometheus.Gatherers{registry, legacyregistry.DefaultGatherer}
+	return promhttp.HandlerFor(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		found, err := all.Gather()
+		return slices.DeleteFunc(found, func(f *dto.MetricFamily) bool { return slices.Contains(disabled, f.GetName()) }), err
+	}), promhttp.HandlerOpts{})
 }
 
+// component is what label component says of requests for resources.
 const component = "apiserver"
 
 // withMetrics counts and times requests.
 func (s *Server) withMetrics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := infoOf(r)
+		if !info.IsResourceRequest {
+			s.countPath(w, r, next)
+			return
+		}
+		r = r.WithContext(request.WithLatencyTrackers(r.Context()))
 		scope, verb := scopeOf(info), verbOf(info)
 		if verb == "PATCH" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
 			verb = "APPLY"
@@ -84,8 +104,14 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 		defer func() {
 			s.metrics.requests.WithLabelValues(verb, dryRun, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope,
 				component, strconv.Itoa(record.status())).Inc()
+			took := time.Since(start)
 			s.metrics.duration.WithLabelValues(verb, dryRun, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope,
-				component).Observe(time.Since(start).Seconds())
+				component).Observe(took.Seconds())
+			s.metrics.sli.WithLabelValues(verb, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope,
+				component).Observe(ours(r, took).Seconds())
+			if r.ContentLength > 0 {
+				s.metrics.bodies.WithLabelValues(info.APIGroup, info.Resource, info.Verb).Observe(float64(r.ContentLength))
+			}
 			if verb == "GET" || verb == "LIST" {
 				s.metrics.size.WithLabelValues(verb, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope,
 					component).Observe(float64(record.size))

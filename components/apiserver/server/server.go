@@ -7,17 +7,16 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/klog/v2"
 )
 
 // Config of a Server.
@@ -40,6 +39,9 @@ type Config struct {
 	// Authorizer tells who may.
 	Authorizer authorizer.Authorizer
 
+	// Edge answers or marks requests whoever asks, as browsers and proxies want it; nil does nothing.
+	Edge func(next http.Handler) http.Handler
+
 	// API serves resource requests; Paths everything else, besides what the server itself answers (health, metrics).
 	API   http.Handler
 	Paths *Mux
@@ -50,8 +52,9 @@ type Config struct {
 	MaxInFlight, MaxMutatingInFlight int
 	// RequestTimeout bounds short requests; 0 means a minute.
 	RequestTimeout time.Duration
-	// DrainTimeout bounds the wait for requests under way at shutdown; 0 means RequestTimeout.
-	DrainTimeout time.Duration
+	// MaxStreams bounds the requests at a time on a connection of HTTP/2; 0 means a thousand.
+	MaxStreams int
+	Shutdown   Shutdown
 
 	// Live and Ready are the named checks of /livez and /readyz, in the order in which they are shown.
 	Live, Ready []Check
@@ -60,6 +63,8 @@ type Config struct {
 	More []Check
 	// Registry takes the server's metrics, and is what /metrics shows.
 	Registry *prometheus.Registry
+	// DisabledMetrics are names that /metrics leaves out.
+	DisabledMetrics []string
 }
 
 // Server is the front of one API server.
@@ -69,7 +74,8 @@ type Server struct {
 	metrics  *metrics
 	stopping atomic.Bool
 	active   atomic.Int64    // requests under way
-	stop     context.Context // ends when the shutdown begins
+	closing  chan struct{}   // closed when no more requests are taken
+	stop     context.Context // ends when watches are to end
 	stopNow  context.CancelFunc
 }
 
@@ -81,29 +87,32 @@ func New(config Config) (*Server, error) {
 	if config.RequestTimeout == 0 {
 		config.RequestTimeout = time.Minute
 	}
-	if config.DrainTimeout == 0 {
-		config.DrainTimeout = config.RequestTimeout
-	}
+	orElse(&config.Shutdown.Drain, config.RequestTimeout)
+	orElse(&config.MaxStreams, 1000)
 	if config.Registry == nil {
 		config.Registry = prometheus.NewRegistry()
 	}
 	if config.Paths == nil {
 		config.Paths = NewMux()
 	}
-	s := &Server{config: config}
+	s := &Server{config: config, closing: make(chan struct{})}
 	s.stop, s.stopNow = context.WithCancel(context.Background())
 	s.metrics = newMetrics(config.Registry)
 	s.installHealth()
-	s.config.Paths.Exact("/metrics", s.metrics.handler(config.Registry))
+	s.config.Paths.Exact("/metrics", s.metrics.handler(config.Registry, config.DisabledMetrics))
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(config.TLS == nil || slices.Contains(config.TLS.NextProtos, "h2"))
 	s.http = &http.Server{
+		Protocols:         protocols,
 		Handler:           s.chain(http.HandlerFunc(s.dispatch)),
 		TLSConfig:         config.TLS,
 		ReadHeaderTimeout: 32 * time.Second,
 		IdleTimeout:       90 * time.Second,
 		MaxHeaderBytes:    1 << 20,
-		ErrorLog:          log.New(io.Discard, "", 0), // handshakes that fail are the client's affair
+		ErrorLog:          log.New(&s.metrics.handshakes, "", 0),
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams:          1000,
+			MaxConcurrentStreams:          config.MaxStreams,
 			MaxReadFrameSize:              1 << 16,
 			MaxReceiveBufferPerStream:     1 << 18,
 			MaxReceiveBufferPerConnection: 1 << 24,
@@ -131,37 +140,12 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("serving on %s: %w", s.config.Listener.Addr(), err)
 	case <-ctx.Done():
 	}
-	klog.FromContext(ctx).Info("Draining", "address", s.config.Listener.Addr().String())
-	s.stopping.Store(true)
-	s.stopNow()
-	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.DrainTimeout)
-	defer cancel()
-	s.drain(drain)
+	err := s.shutDown(context.WithoutCancel(ctx), served)
 	_ = s.http.Close()
-	<-served
-	return nil
-}
-
-// linger is how long the connections of a server that has nothing to do any more stay open: requests may be on their
-// way on them.
-const linger = 100 * time.Millisecond
-
-// drain waits for the requests under way. It doesn't wait for all connections to be closed, as clients with HTTP/2 would
-// take a second for that.
-func (s *Server) drain(ctx context.Context) {
-	go func() { _ = s.http.Shutdown(ctx) }() // takes no more connections, and tells clients so
-	ticker := time.NewTicker(linger)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			if s.active.Load() == 0 {
-				return
-			}
-		}
+	if err == nil {
+		<-served
 	}
+	return err
 }
 
 // dispatch is the end of the chain.

@@ -179,3 +179,50 @@ func TestDrain(t *testing.T) {
 		t.Fatal("Run doesn't return")
 	}
 }
+
+// TestRetryLater: while requests under way are finished, others are sent elsewhere, but for questions about health.
+func TestRetryLater(t *testing.T) {
+	entered, leave := make(chan struct{}), make(chan struct{})
+	s := serverOf(t, func(w http.ResponseWriter, r *http.Request) {
+		if infoOf(r).Name == "slow" {
+			close(entered)
+			<-leave
+		}
+		ok(w, r)
+	}, func(c *Config) { c.Shutdown.RetryAfter = true })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	base := "http://" + s.config.Listener.Addr().String()
+	get := func(path string) (*http.Response, error) {
+		r, err := http.Get(base + path)
+		if err == nil {
+			_ = r.Body.Close()
+		}
+		return r, err
+	}
+	slow := make(chan int, 1)
+	go func() {
+		if r, err := get("/api/v1/namespaces/slow"); err == nil {
+			slow <- r.StatusCode
+		}
+		close(slow)
+	}()
+	<-entered
+	cancel()
+	<-s.closing
+	r, err := get("/api/v1/namespaces/other")
+	if err != nil || r.StatusCode != http.StatusTooManyRequests || r.Header.Get("Retry-After") != "5" || !r.Close {
+		t.Errorf("another got %+v, %v", r, err)
+	}
+	if r, err := get("/livez"); err != nil || r.StatusCode != http.StatusOK {
+		t.Errorf("livez: %+v, %v", r, err)
+	}
+	close(leave)
+	if code := <-slow; code != http.StatusOK {
+		t.Errorf("the request under way got %d", code)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -2,9 +2,11 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,6 +28,8 @@ type Config struct {
 	Endpoints []string
 	// CAFile, CertFile and KeyFile are PEM files for TLS; all may be empty for plain http.
 	CAFile, CertFile, KeyFile string
+	// LeaseReuse is for how long keys that end at about the same time share a lease; 0 means a minute.
+	LeaseReuse time.Duration
 	// Tracing makes spans of calls; nil makes none.
 	Tracing trace.TracerProvider
 }
@@ -78,7 +82,7 @@ func New(config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
-	return &Store{client: client, leases: &leases{client: client}}, nil
+	return &Store{client: client, leases: &leases{client: client, reuse: cmp.Or(config.LeaseReuse, leaseReuse)}}, nil
 }
 
 // Close implements storage.Store.
@@ -178,6 +182,18 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 		return 0, translate(err)
 	}
 	return resp.Header.Revision, nil
+}
+
+// Sizes returns how many bytes the database of each endpoint has that answers, by upstream's names for them: etcd- and the
+// number in the configuration.
+func (s *Store) Sizes(ctx context.Context) map[string]int64 {
+	sizes := map[string]int64{}
+	for i, endpoint := range s.client.Endpoints() {
+		if status, err := s.client.Status(ctx, endpoint); err == nil {
+			sizes["etcd-"+strconv.Itoa(i)] = status.DbSize
+		}
+	}
+	return sizes
 }
 
 // Compact implements storage.Store.

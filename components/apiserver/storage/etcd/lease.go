@@ -10,7 +10,7 @@ import (
 )
 
 // Leases are shared by keys that end at about the same time, so that ten thousand events don't need as many leases: a
-// lease lives a little longer than asked and is given to all keys of the next leaseReuse, up to leaseKeys.
+// lease lives a little longer than asked and is given to all keys of the next leaseReuse (or what is configured), up to leaseKeys.
 const (
 	leaseReuse        = 60 * time.Second
 	leaseReusePercent = 5
@@ -19,11 +19,15 @@ const (
 
 type leases struct {
 	client *clientv3.Client
+	reuse  time.Duration // at most
 
-	mu    sync.Mutex
+	mu      sync.Mutex
+	current map[time.Duration]*lease // by the life that was asked for
+}
+
+type lease struct {
 	id    clientv3.LeaseID
-	ttl   time.Duration // that the lease was asked for
-	until time.Time     // it may be given to keys
+	until time.Time // it may be given to keys
 	keys  int
 }
 
@@ -34,21 +38,26 @@ func (l *leases) attach(ctx context.Context, ttl time.Duration) ([]clientv3.OpOp
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.ttl != ttl || l.keys >= leaseKeys || !time.Now().Before(l.until) {
-		if err := l.grant(ctx, ttl); err != nil {
+	current := l.current[ttl]
+	if current == nil || current.keys >= leaseKeys || !time.Now().Before(current.until) {
+		var err error
+		if current, err = l.grant(ctx, ttl); err != nil {
 			return nil, err
 		}
 	}
-	l.keys++
-	return []clientv3.OpOption{clientv3.WithLease(l.id)}, nil
+	current.keys++
+	return []clientv3.OpOption{clientv3.WithLease(current.id)}, nil
 }
 
-func (l *leases) grant(ctx context.Context, ttl time.Duration) error {
-	reuse := min(leaseReuse, ttl*leaseReusePercent/100)
+func (l *leases) grant(ctx context.Context, ttl time.Duration) (*lease, error) {
+	reuse := min(l.reuse, ttl*leaseReusePercent/100)
 	resp, err := l.client.Grant(ctx, int64(math.Ceil((ttl + reuse).Seconds())))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l.id, l.ttl, l.until, l.keys = resp.ID, ttl, time.Now().Add(reuse), 0
-	return nil
+	if l.current == nil {
+		l.current = map[time.Duration]*lease{}
+	}
+	l.current[ttl] = &lease{id: resp.ID, until: time.Now().Add(reuse)}
+	return l.current[ttl], nil
 }

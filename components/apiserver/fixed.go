@@ -1,0 +1,73 @@
+package apiserver
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// fixed is a flag of upstream's for something that is one way only here. Saying so is fine, as the command lines of others do;
+// asking for something else is an error that says why.
+type fixed struct {
+	kind    string // of its value, as in the help
+	allowed []string
+	why     string
+	value   string
+}
+
+func (f *fixed) String() string { return f.value }
+func (f *fixed) Type() string   { return f.kind }
+func (f *fixed) Set(value string) error {
+	if !slices.Contains(f.allowed, value) {
+		return fmt.Errorf("not supported: %s", f.why)
+	}
+	f.value = value
+	return nil
+}
+
+const (
+	noGate   = "the feature gate that it belongs to is off in this release"
+	noSkew   = "the server is Kubernetes 1.36 and emulates no other"
+	noPolicy = "metrics are shown with all their labels"
+)
+
+func addFixedFlags(fs *pflag.FlagSet) {
+	for name, f := range map[string]*fixed{
+		"aggregator-reject-forwarding-redirect": {"bool", []string{"true"}, "redirects of extension servers are never passed on", ""},
+		"enable-garbage-collector":              {"bool", []string{"true"}, "what is deleted always waits for its dependents as it is asked to", ""},
+		"enable-logs-handler":                   {"bool", []string{"false"}, "logs of the machine are not served", ""},
+		"watch-cache":                           {"bool", []string{"true"}, "all reads are served by the cache", ""},
+		"delete-collection-workers":             {"int", []string{"1"}, "the objects of a collection are deleted one after the other", ""},
+
+		"emulated-version":                            {"strings", []string{"1.36", "kube=1.36"}, noSkew, ""},
+		"min-compatibility-version":                   {"strings", []string{"1.35", "kube=1.35", "1.36", "kube=1.36"}, noSkew, ""},
+		"emulation-forward-compatible":                {"bool", []string{"false"}, noSkew, ""},
+		"runtime-config-emulation-forward-compatible": {"bool", []string{"false"}, noSkew, ""},
+
+		"peer-advertise-ip":                     {"string", []string{""}, noGate + " (UnknownVersionInteroperabilityProxy)", ""},
+		"peer-advertise-port":                   {"string", []string{""}, noGate + " (UnknownVersionInteroperabilityProxy)", ""},
+		"peer-ca-file":                          {"string", []string{""}, noGate + " (UnknownVersionInteroperabilityProxy)", ""},
+		"coordinated-leadership-lease-duration": {"duration", []string{"15s"}, noGate + " (CoordinatedLeaderElection)", ""},
+		"coordinated-leadership-renew-deadline": {"duration", []string{"10s"}, noGate + " (CoordinatedLeaderElection)", ""},
+		"coordinated-leadership-retry-period":   {"duration", []string{"2s"}, noGate + " (CoordinatedLeaderElection)", ""},
+
+		"egress-selector-config-file":      {"string", []string{""}, "connections go out straight; there is no proxy to choose", ""},
+		"service-account-signing-endpoint": {"string", []string{""}, "tokens are signed with the key of --service-account-signing-key-file", ""},
+		"allow-metric-labels":              {"stringToString", []string{""}, noPolicy, ""},
+		"allow-metric-labels-manifest":     {"string", []string{""}, noPolicy, ""},
+		"show-hidden-metrics-for-version":  {"string", []string{"", "1.35"}, "no metric is hidden", ""},
+	} {
+		f.value = f.allowed[0]
+		only := slices.DeleteFunc(slices.Clone(f.allowed), func(v string) bool { return v == "" })
+		usage := "Not supported: " + f.why + "."
+		if len(only) > 0 {
+			usage = "Only " + strings.Join(only, " or ") + ": " + f.why + "."
+		}
+		added := fs.VarPF(f, name, "", usage)
+		if f.kind == "bool" {
+			added.NoOptDefVal = "true"
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/gates"
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/measures"
+	"quintet.dev/quintet/components/apiserver/storage/etcd"
+	"quintet.dev/quintet/internal/release"
+)
+
+// makeMeasures makes the metrics of the store and of the program, and makes the store measured.
+func (s *Server) makeMeasures() error {
+	s.store = measures.NewStore(s.store, s.registry, s.resourceOf())
+	caches := &measures.Caches{List: s.cacheStats, NoCounts: s.config.CountPeriod < 0}
+	return errors.Join(
+		s.registry.Register(caches),
+		s.registry.Register(&s.sizes),
+		measures.Program(s.registry, release.Get(), gates.All()),
+	)
+}
+
+func (s *Server) cacheStats() []measures.CacheStats {
+	var out []measures.CacheStats
+	add := func(kind *kinds.Kind, c *cache.Cache) {
+		stats := c.Stats()
+		out = append(out, measures.CacheStats{
+			Resource: kind.Hub.WithResource(kind.Resource).GroupResource(), Objects: stats.Objects, Bytes: stats.Bytes,
+			Revision: stats.Revision, Events: stats.Events, Capacity: stats.Capacity,
+		})
+	}
+	for _, r := range s.table {
+		if r.Cache != nil {
+			add(r.Kind, r.Cache)
+		}
+	}
+	s.custom.mu.Lock()
+	defer s.custom.mu.Unlock()
+	for kind, c := range s.custom.caches {
+		add(kind, c)
+	}
+	return out
+}
+
+// watchSize asks etcd from time to time how large it is, until ctx ends.
+func (s *Server) watchSize(ctx context.Context) error {
+	store, ok := s.opened.(*etcd.Store)
+	if !ok || s.config.EtcdSizePeriod < 0 {
+		return nil
+	}
+	ticker := s.config.Clock.NewTicker(s.config.EtcdSizePeriod)
+	defer ticker.Stop()
+	for {
+		asking, cancel := context.WithTimeout(ctx, sizeTimeout)
+		sizes := store.Sizes(asking)
+		cancel()
+		s.sizes.Set(sizes)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}
+
+// sizeTimeout bounds the question for the size of etcd.
+const sizeTimeout = 10 * time.Second

@@ -1,0 +1,64 @@
+package measures
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apiserver/pkg/admission"
+)
+
+// Admission measures the plug-ins of admission and the steps that they make up; see admission.Meter.
+type Admission struct {
+	plugins *prometheus.HistogramVec
+	steps   *prometheus.HistogramVec
+}
+
+// NewAdmission registers the metrics of admission.
+func NewAdmission(registry prometheus.Registerer) *Admission {
+	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: name, Help: help, Buckets: []float64{0.005, 0.025, 0.1, 0.5, 1, 2.5},
+		}, labels)
+	}
+	a := &Admission{
+		plugins: histogram("apiserver_admission_controller_admission_duration_seconds", "Time that an admission plug-in took.",
+			"name", "type", "operation", "rejected"),
+		steps: histogram("apiserver_admission_step_admission_duration_seconds", "Time that all admission plug-ins took.",
+			"type", "operation", "rejected"),
+	}
+	registry.MustRegister(a.plugins, a.steps)
+	return a
+}
+
+// Plugin returns what takes the times of a plug-in in a step, "admit" or "validate".
+func (a *Admission) Plugin(name, step string) func(took time.Duration, o admission.Operation, rejected bool) {
+	return observers(func(o admission.Operation, rejected string) prometheus.Observer {
+		return a.plugins.WithLabelValues(name, step, string(o), rejected)
+	})
+}
+
+// Step returns what takes the times of a whole step.
+func (a *Admission) Step(step string) func(took time.Duration, o admission.Operation, rejected bool) {
+	return observers(func(o admission.Operation, rejected string) prometheus.Observer {
+		return a.steps.WithLabelValues(step, string(o), rejected)
+	})
+}
+
+// observers looks the metrics of what is not rejected up once, as every write passes all plug-ins.
+func observers(of func(o admission.Operation, rejected string) prometheus.Observer) func(time.Duration, admission.Operation, bool) {
+	creates, updates, deletes, connects := of(admission.Create, "false"), of(admission.Update, "false"), of(admission.Delete, "false"), of(admission.Connect, "false")
+	return func(took time.Duration, o admission.Operation, rejected bool) {
+		observer := creates
+		switch {
+		case rejected:
+			observer = of(o, "true")
+		case o == admission.Update:
+			observer = updates
+		case o == admission.Delete:
+			observer = deletes
+		case o == admission.Connect:
+			observer = connects
+		}
+		observer.Observe(took.Seconds())
+	}
+}

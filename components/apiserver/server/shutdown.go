@@ -1,0 +1,102 @@
+package server
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"k8s.io/apiserver/pkg/server/filters"
+	"k8s.io/klog/v2"
+)
+
+// Shutdown says how a server ends: it says so at /readyz, serves on for Delay, takes no more requests, finishes those under
+// way, and ends watches.
+type Shutdown struct {
+	// Delay gives load balancers time to look elsewhere.
+	Delay time.Duration
+	// RetryAfter answers new requests with 429 during the drain, instead of closing the port.
+	RetryAfter bool
+	// WatchGrace is the time over which watches are ended, each at a random moment; 0 ends all at once.
+	WatchGrace time.Duration
+	// Drain bounds the wait for requests under way; 0 means the server's RequestTimeout.
+	Drain time.Duration
+}
+
+// orElse sets what was left out.
+func orElse[T comparable](field *T, value T) {
+	var none T
+	if *field == none {
+		*field = value
+	}
+}
+
+// shutDown returns when there is nothing more to wait for; what ends serving before that is an error.
+func (s *Server) shutDown(ctx context.Context, served <-chan error) error {
+	how := s.config.Shutdown
+	s.stopping.Store(true)
+	klog.FromContext(ctx).Info("Shutting down", "address", s.config.Listener.Addr().String(), "delay", how.Delay)
+	if how.Delay > 0 {
+		select {
+		case err := <-served:
+			return err
+		case <-time.After(how.Delay):
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, how.Drain+how.WatchGrace)
+	defer cancel()
+	close(s.closing)
+	s.stopNow()
+	if !how.RetryAfter {
+		go func() { _ = s.http.Shutdown(ctx) }() // takes no more connections, and tells clients so
+	}
+	s.drain(ctx)
+	return nil
+}
+
+// linger is how long the connections of a server that has nothing to do any more stay open: requests may be on their
+// way on them.
+const linger = 100 * time.Millisecond
+
+// drain waits for the requests under way. It doesn't wait for all connections to be closed, as clients with HTTP/2 would
+// take a second for that.
+func (s *Server) drain(ctx context.Context) {
+	ticker := time.NewTicker(linger)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			if s.active.Load() == 0 {
+				return
+			}
+		}
+	}
+}
+
+// endInTurn ends a watch at some moment of the grace that watches have.
+func (s *Server) endInTurn(ctx context.Context, end context.CancelFunc) {
+	if grace := s.config.Shutdown.WatchGrace; grace > 0 {
+		select {
+		case <-ctx.Done():
+		case <-time.After(rand.N(grace)):
+		}
+	}
+	end()
+}
+
+// retryLater sends clients elsewhere while the server drains with an open port.
+func (s *Server) retryLater(next http.Handler) http.Handler {
+	if !s.config.Shutdown.RetryAfter {
+		return next
+	}
+	return filters.WithRetryAfter(next, s.closing)
+}
+
+func (s *Server) withEdge(next http.Handler) http.Handler {
+	if s.config.Edge == nil {
+		return next
+	}
+	return s.config.Edge(next)
+}

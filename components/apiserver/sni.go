@@ -1,0 +1,73 @@
+package apiserver
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"strings"
+
+	"k8s.io/component-base/cli/flag"
+	"k8s.io/utils/clock"
+)
+
+// names are the certificates for some host names, besides the one for all others.
+type names struct {
+	exact map[string]*servingPair // host names and addresses in lower case, and "*." before the rest of a name
+	other func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+}
+
+// newNames reads the certificates. What is said to be a certificate's name goes before what it says itself, and the first
+// of two certificates before the second.
+func newNames(pairs []flag.NamedCertKey, other func(*tls.ClientHelloInfo) (*tls.Certificate, error), c clock.PassiveClock) (*names, error) {
+	out := &names{exact: map[string]*servingPair{}, other: other}
+	own := map[string]*servingPair{}
+	for _, named := range pairs {
+		pair := &servingPair{flags: "--tls-sni-cert-key", certFile: named.CertFile, keyFile: named.KeyFile, clock: c}
+		if err := pair.load(); err != nil {
+			return nil, err
+		}
+		if len(named.Names) > 0 {
+			addNames(out.exact, named.Names, pair)
+			continue
+		}
+		leaf, err := x509.ParseCertificate(pair.pair.Certificate[0])
+		if err != nil {
+			return nil, err
+		}
+		of := leaf.DNSNames
+		for _, ip := range leaf.IPAddresses {
+			of = append(of, ip.String())
+		}
+		if len(of) == 0 {
+			of = []string{leaf.Subject.CommonName}
+		}
+		addNames(own, of, pair)
+	}
+	for name, pair := range own {
+		addNames(out.exact, []string{name}, pair)
+	}
+	return out, nil
+}
+
+func addNames(to map[string]*servingPair, names []string, pair *servingPair) {
+	for _, name := range names {
+		if name = strings.ToLower(name); to[name] == nil {
+			to[name] = pair
+		}
+	}
+}
+
+// get chooses by the name that the client asks for, or else by the address that it found.
+func (n *names) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	name := strings.ToLower(strings.TrimSuffix(hello.ServerName, "."))
+	if name == "" && hello.Conn != nil {
+		name, _, _ = net.SplitHostPort(hello.Conn.LocalAddr().String())
+	}
+	_, rest, _ := strings.Cut(name, ".")
+	for _, key := range []string{name, "*." + rest} {
+		if pair := n.exact[key]; pair != nil {
+			return pair.get(hello)
+		}
+	}
+	return n.other(hello)
+}
