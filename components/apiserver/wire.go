@@ -108,7 +108,7 @@ func (s *Server) kinds() []*kinds.Kind {
 	access := func() *reviews.Access { return &reviews.Access{Authorizer: s.authz, Rules: s.authz} }
 	table := kinds.Table(kinds.Deps{
 		Clock: s.config.Clock, Services: s.services,
-		NamespaceLabels: s.namespaceLabels, Authorize: s.authorize,
+		NamespaceLabels: s.namespaceLabels, Authorize: s.authorize, Stored: s.stored, Resolve: s.resourceFor,
 		Bind: func(ctx context.Context, b *corev1.Binding, dryRun bool) (*corev1.Binding, error) {
 			return nil, s.binder().Bind(ctx, b.Namespace, "", b, dryRun)
 		},

@@ -14,8 +14,9 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
-// configured is the strategy of kinds that configure admission: what of them counts is told by parts.
-func configured[P Object](of func(P) any, validate func(P) field.ErrorList) strategy[P] {
+// configured is the strategy of kinds that configure admission: what of them counts is told by of. validate gets a nil old
+// object for a new one.
+func configured[P Object](of func(P) any, validate func(new, old P) field.ErrorList) strategy[P] {
 	return strategy[P]{
 		Meta: MetaObjects, AnyFinalizer: true,
 		PrepareCreate: func(_ context.Context, obj P) { obj.SetGeneration(1) },
@@ -24,9 +25,52 @@ func configured[P Object](of func(P) any, validate func(P) field.ErrorList) stra
 				new.SetGeneration(old.GetGeneration() + 1)
 			}
 		},
-		Validate:       validate,
-		ValidateUpdate: func(new, _ P) field.ErrorList { return validate(new) },
+		Validate: func(obj P) field.ErrorList {
+			var none P
+			return validate(obj, none)
+		},
+		ValidateUpdate: validate,
 		ValidateName:   validation.NameIsDNSSubdomain,
+		Warnings:       func(new, _ P) []string { return admissionregistration.Reserved(new.GetName()) },
+	}
+}
+
+// readable refuses parameters that the user may not read, once all else is right with an object.
+func readable[P Object](k *Kind, check func(ctx context.Context, new, old P) field.ErrorList) *Kind {
+	create, update := k.Strategy.Validate, k.Strategy.ValidateUpdate
+	k.Strategy.Validate = func(ctx context.Context, obj Object) field.ErrorList {
+		if errs := create(ctx, obj); len(errs) > 0 {
+			return errs
+		}
+		var none P
+		return check(ctx, obj.(P), none)
+	}
+	k.Strategy.ValidateUpdate = func(ctx context.Context, new, old Object) field.ErrorList {
+		if errs := update(ctx, new, old); len(errs) > 0 {
+			return errs
+		}
+		return check(ctx, new.(P), old.(P))
+	}
+	return k
+}
+
+// paramAccess asks for the policies of which resource it is.
+func (d Deps) paramAccess(policies string) admissionregistration.Access {
+	return admissionregistration.Access{
+		Authorize: d.Authorize, Resolve: d.Resolve,
+		ParamKind: func(ctx context.Context, name string) (*admissionv1.ParamKind, error) {
+			obj, err := d.Stored(ctx, admissionv1.Resource(policies), "", name)
+			if err != nil {
+				return nil, err
+			}
+			switch p := obj.(type) {
+			case *admissionv1.ValidatingAdmissionPolicy:
+				return p.Spec.ParamKind, nil
+			case *admissionv1.MutatingAdmissionPolicy:
+				return p.Spec.ParamKind, nil
+			}
+			return nil, nil
+		},
 	}
 }
 
@@ -69,11 +113,11 @@ var validatingPolicyParts = parts[*admissionv1.ValidatingAdmissionPolicy, admiss
 	},
 }
 
-func validatingPolicies() *Kind {
+func validatingPolicies(deps Deps) *Kind {
 	s := configured(func(p *admissionv1.ValidatingAdmissionPolicy) any { return p.Spec }, admissionregistration.ValidateValidatingPolicy)
 	s.PrepareCreate, s.PrepareUpdate = validatingPolicyParts.create, validatingPolicyParts.update
 	s.Reset = []string{"status"}
-	return define(row[*admissionv1.ValidatingAdmissionPolicy]{
+	k := define(row[*admissionv1.ValidatingAdmissionPolicy]{
 		Name: "ValidatingAdmissionPolicy", Resource: "validatingadmissionpolicies", Cluster: true,
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
@@ -81,33 +125,51 @@ func validatingPolicies() *Kind {
 		Strategy:   s,
 		Status: &strategy[*admissionv1.ValidatingAdmissionPolicy]{
 			Meta: MetaNothing, AnyFinalizer: true,
-			PrepareUpdate: validatingPolicyParts.statusUpdate,
-			Reset:         []string{"spec"},
+			PrepareUpdate: validatingPolicyParts.statusUpdateOnly,
+			ValidateUpdate: func(new, _ *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
+				return admissionregistration.ValidatePolicyStatus(&new.Status)
+			},
+			Warnings: s.Warnings,
+			Reset:    []string{"spec", "metadata"},
 		},
 		Columns: admissionregistration.PolicyColumns("Validations", "Validations indicates the number of validation rules"),
 		Row: func(p *admissionv1.ValidatingAdmissionPolicy, now time.Time) []any {
 			return admissionregistration.PolicyRow(p.Name, len(p.Spec.Validations), p.Spec.ParamKind, show.Age(p.CreationTimestamp, now))
 		},
 	})
+	access := deps.paramAccess(k.Resource)
+	return readable(k, func(ctx context.Context, new, old *admissionv1.ValidatingAdmissionPolicy) field.ErrorList {
+		var was *admissionv1.ParamKind
+		if old != nil {
+			was = old.Spec.ParamKind
+		}
+		return access.Policy(ctx, new.Spec.ParamKind, was)
+	})
 }
 
-func validatingPolicyBindings() *Kind {
-	return define(row[*admissionv1.ValidatingAdmissionPolicyBinding]{
+func validatingPolicyBindings(deps Deps) *Kind {
+	k := define(row[*admissionv1.ValidatingAdmissionPolicyBinding]{
 		Name: "ValidatingAdmissionPolicyBinding", Resource: "validatingadmissionpolicybindings", Cluster: true,
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    admissionregistration.DefaultValidatingBinding,
 		Strategy: configured(func(b *admissionv1.ValidatingAdmissionPolicyBinding) any { return b.Spec },
-			admissionregistration.ValidateValidatingBinding),
+			func(new, _ *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
+				return admissionregistration.ValidateValidatingBinding(new)
+			}),
 		Columns: admissionregistration.BindingColumns(),
 		Row: func(b *admissionv1.ValidatingAdmissionPolicyBinding, now time.Time) []any {
 			return admissionregistration.BindingRow(b.Name, b.Spec.PolicyName, b.Spec.ParamRef, show.Age(b.CreationTimestamp, now))
 		},
 	})
+	access := deps.paramAccess("validatingadmissionpolicies")
+	return readable(k, func(ctx context.Context, new, _ *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
+		return access.Binding(ctx, new.Spec.PolicyName, new.Spec.ParamRef, admissionregistration.ValidatingRefusal)
+	})
 }
 
-func mutatingPolicies() *Kind {
-	return define(row[*admissionv1.MutatingAdmissionPolicy]{
+func mutatingPolicies(deps Deps) *Kind {
+	k := define(row[*admissionv1.MutatingAdmissionPolicy]{
 		Name: "MutatingAdmissionPolicy", Resource: "mutatingadmissionpolicies", Cluster: true,
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
@@ -121,10 +183,18 @@ func mutatingPolicies() *Kind {
 			return admissionregistration.PolicyRow(p.Name, len(p.Spec.Mutations), p.Spec.ParamKind, show.Age(p.CreationTimestamp, now))
 		},
 	})
+	access := deps.paramAccess(k.Resource)
+	return readable(k, func(ctx context.Context, new, old *admissionv1.MutatingAdmissionPolicy) field.ErrorList {
+		var was *admissionv1.ParamKind
+		if old != nil {
+			was = old.Spec.ParamKind
+		}
+		return access.Policy(ctx, new.Spec.ParamKind, was)
+	})
 }
 
-func mutatingPolicyBindings() *Kind {
-	return define(row[*admissionv1.MutatingAdmissionPolicyBinding]{
+func mutatingPolicyBindings(deps Deps) *Kind {
+	k := define(row[*admissionv1.MutatingAdmissionPolicyBinding]{
 		Name: "MutatingAdmissionPolicyBinding", Resource: "mutatingadmissionpolicybindings", Cluster: true,
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
@@ -132,10 +202,16 @@ func mutatingPolicyBindings() *Kind {
 		Others:     []Version{stored(admissionv1beta1.SchemeGroupVersion, admissionregistration.DefaultMutatingBinding)},
 		Stored:     admissionv1beta1.SchemeGroupVersion,
 		Strategy: configured(func(b *admissionv1.MutatingAdmissionPolicyBinding) any { return b.Spec },
-			admissionregistration.ValidateMutatingBinding),
+			func(new, _ *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
+				return admissionregistration.ValidateMutatingBinding(new)
+			}),
 		Columns: admissionregistration.BindingColumns(),
 		Row: func(b *admissionv1.MutatingAdmissionPolicyBinding, now time.Time) []any {
 			return admissionregistration.BindingRow(b.Name, b.Spec.PolicyName, b.Spec.ParamRef, show.Age(b.CreationTimestamp, now))
 		},
+	})
+	access := deps.paramAccess("mutatingadmissionpolicies")
+	return readable(k, func(ctx context.Context, new, _ *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
+		return access.Binding(ctx, new.Spec.PolicyName, new.Spec.ParamRef, admissionregistration.MutatingRefusal)
 	})
 }

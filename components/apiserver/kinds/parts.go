@@ -4,6 +4,7 @@ import (
 	"context"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // parts tells where a kind keeps its spec and status, and makes of that the preparing hooks that most kinds share.
@@ -46,6 +47,12 @@ func (p parts[P, S, T]) plainCreate(_ context.Context, obj P) { p.dropStatus(obj
 // statusUpdate keeps the spec: it serves writes through /status.
 func (p parts[P, S, T]) statusUpdate(_ context.Context, new, old P) {
 	*p.spec(new) = *p.spec(old)
+}
+
+// statusUpdateOnly also keeps the metadata that clients write.
+func (p parts[P, S, T]) statusUpdateOnly(ctx context.Context, new, old P) {
+	p.statusUpdate(ctx, new, old)
+	metav1.ResetObjectMetaForStatus(new, old)
 }
 
 // statusUpdateKeepLabels also keeps the labels, as the kinds of apps do.

@@ -8,6 +8,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
 )
@@ -25,6 +26,10 @@ type Deps struct {
 	NamespaceLabels func(ctx context.Context, name string) (map[string]string, error)
 	// Authorize returns the API's error for what a request may not do besides what it is; nil allows everything.
 	Authorize func(ctx context.Context, a authorizer.AttributesRecord) error
+
+	// Stored returns an object as the caches have it, and Resolve the resource of a kind that is served.
+	Stored  func(ctx context.Context, resource schema.GroupResource, namespace, name string) (Object, error)
+	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)
 
 	// Bind answers a POST to bindings; the object returned is ignored.
 	Bind func(ctx context.Context, b *corev1.Binding, dryRun bool) (*corev1.Binding, error)
@@ -111,10 +116,10 @@ func accessKinds(deps Deps) []*Kind {
 		// admissionregistration.k8s.io
 		validatingWebhooks(),
 		mutatingWebhooks(),
-		validatingPolicies(),
-		validatingPolicyBindings(),
-		mutatingPolicies(),
-		mutatingPolicyBindings(),
+		validatingPolicies(deps),
+		validatingPolicyBindings(deps),
+		mutatingPolicies(deps),
+		mutatingPolicyBindings(deps),
 
 		// authentication.k8s.io, authorization.k8s.io
 		tokenReviews(deps),

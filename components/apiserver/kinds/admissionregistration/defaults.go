@@ -1,5 +1,5 @@
-// Package admissionregistration holds what webhooks and admission policies need beyond their rows. It is pure. CEL
-// expressions are compiled by the admission plug-ins, which refuse what doesn't compile.
+// Package admissionregistration holds what webhooks and admission policies need beyond their rows. It compiles their CEL
+// expressions to check them; those that run are compiled by the admission plug-ins.
 package admissionregistration
 
 import (

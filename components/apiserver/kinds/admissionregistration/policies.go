@@ -1,217 +1,279 @@
 package admissionregistration
 
 import (
+	"fmt"
 	"strings"
 
 	v1 "k8s.io/api/admissionregistration/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/mutating/patch"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
-	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
-// ValidateValidatingPolicy checks a validating policy.
-func ValidateValidatingPolicy(p *v1.ValidatingAdmissionPolicy) field.ErrorList {
+// policy is what policies of both kinds share.
+type policy struct {
+	fail       *v1.FailurePolicyType
+	param      *v1.ParamKind
+	match      *v1.MatchResources
+	conditions []v1.MatchCondition
+	variables  []v1.Variable
+}
+
+func validatingPolicy(s *v1.ValidatingAdmissionPolicySpec) policy {
+	return policy{s.FailurePolicy, s.ParamKind, s.MatchConstraints, s.MatchConditions, s.Variables}
+}
+
+func mutatingPolicy(s *v1.MutatingAdmissionPolicySpec) policy {
+	return policy{s.FailurePolicy, s.ParamKind, s.MatchConstraints, s.MatchConditions, s.Variables}
+}
+
+// sameConditions reports whether a change leaves alone all that match conditions depend on.
+func (p policy) sameConditions(old policy) bool {
+	return apiequality.Semantic.DeepEqual(p.param, old.param) && apiequality.Semantic.DeepEqual(p.conditions, old.conditions)
+}
+
+// ValidateValidatingPolicy checks a validating policy. old is nil for a new one.
+func ValidateValidatingPolicy(p, old *v1.ValidatingAdmissionPolicy) field.ErrorList {
 	at, s := field.NewPath("spec"), &p.Spec
-	errs := validatePolicy(s.FailurePolicy, s.ParamKind, s.MatchConstraints, s.MatchConditions, s.Variables, at)
+	e := expressions{params: s.ParamKind != nil, compiler: plain()}
+	if len(s.Variables) > 0 {
+		compiler, err := composing()
+		if err != nil {
+			return field.ErrorList{field.InternalError(at, err)}
+		}
+		e.compiler = compiler
+	}
+	same := false
+	if old != nil {
+		same = validatingPolicy(s).sameConditions(validatingPolicy(&old.Spec))
+		e.storedIn(&old.Spec)
+	}
+	errs := e.validatePolicy(validatingPolicy(s), same, at, nil)
 	if len(s.Validations) == 0 && len(s.AuditAnnotations) == 0 {
-		const either = "validations or auditAnnotations must be non-empty"
-		errs = append(errs, field.Required(at.Child("validations"), either), field.Required(at.Child("auditAnnotations"), either))
+		const either = "validations or auditAnnotations must contain at least one item"
+		return append(errs, field.Required(at.Child("validations"), either), field.Required(at.Child("auditAnnotations"), either))
 	}
-	for i, v := range s.Validations {
-		if strings.TrimSpace(v.Expression) == "" {
-			errs = append(errs, field.Required(at.Child("validations").Index(i).Child("expression"), "expression is not specified"))
+	for i := range s.Validations {
+		errs = append(errs, e.validation(&s.Validations[i], at.Child("validations").Index(i))...)
+	}
+	return append(errs, e.annotationList(p.Name, s.AuditAnnotations, at.Child("auditAnnotations"))...)
+}
+
+// storedIn notes the expressions of a stored policy.
+func (e *expressions) storedIn(s *v1.ValidatingAdmissionPolicySpec) {
+	e.conditions, e.validations, e.messages, e.annotations = sets.New[string](), sets.New[string](), sets.New[string](), sets.New[string]()
+	for _, c := range s.MatchConditions {
+		e.conditions.Insert(c.Expression)
+	}
+	for _, v := range s.Validations {
+		e.validations.Insert(v.Expression)
+		e.messages.Insert(v.MessageExpression)
+	}
+	for _, a := range s.AuditAnnotations {
+		e.annotations.Insert(a.ValueExpression)
+	}
+}
+
+// validatePolicy checks what policies of both kinds share; extra checks more of the rules.
+func (e expressions) validatePolicy(p policy, sameConditions bool, at *field.Path,
+	extra func(*v1.MatchResources, *field.Path) field.ErrorList) field.ErrorList {
+	errs := optional(p.fail, at.Child("failurePolicy"), v1.Fail, v1.Ignore)
+	if p.param != nil {
+		errs = append(errs, validateParamKind(p.param, at.Child("paramKind"))...)
+	}
+	match := at.Child("matchConstraints")
+	if p.match == nil {
+		errs = append(errs, field.Required(match, ""))
+	} else {
+		errs = append(errs, validateMatch(p.match, match)...)
+		if len(p.match.ResourceRules) == 0 { // they say which types the expressions see
+			errs = append(errs, field.Required(match.Child("resourceRules"), ""))
+		}
+		if extra != nil {
+			errs = append(errs, extra(p.match, match)...)
 		}
 	}
-	keys := sets.New[string]()
-	for i, a := range s.AuditAnnotations {
-		q := at.Child("auditAnnotations").Index(i)
-		if a.Key == "" {
-			errs = append(errs, field.Required(q.Child("key"), ""))
-		} else if keys.Has(a.Key) {
-			errs = append(errs, field.Duplicate(q.Child("key"), a.Key))
-		}
-		keys.Insert(a.Key)
-		errs = append(errs, requiredText(strings.TrimSpace(a.ValueExpression), q.Child("valueExpression"), "valueExpression is not specified")...)
+	if !sameConditions {
+		errs = append(errs, e.validateConditions(p.conditions, at.Child("matchConditions"))...)
+	}
+	return append(errs, e.validateVariables(p.variables, at.Child("variables"))...)
+}
+
+func validateParamKind(k *v1.ParamKind, at *field.Path) field.ErrorList {
+	errs := validateAPIVersion(k.APIVersion, at.Child("apiVersion"))
+	if k.Kind == "" {
+		return append(errs, field.Required(at.Child("kind"), ""))
+	}
+	if msgs := utilvalidation.IsDNS1035Label(strings.ToLower(k.Kind)); len(msgs) > 0 {
+		errs = append(errs, field.Invalid(at.Child("kind"), k.Kind, "may have mixed case, but should otherwise match: "+strings.Join(msgs, ",")))
 	}
 	return errs
 }
 
-// ValidateMutatingPolicy checks a mutating policy.
-func ValidateMutatingPolicy(p *v1.MutatingAdmissionPolicy) field.ErrorList {
+func validateAPIVersion(text string, at *field.Path) field.ErrorList {
+	if text == "" {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	var errs field.ErrorList
+	group, version, has := strings.Cut(text, "/")
+	switch {
+	case !has:
+		group, version = "", text
+	case strings.Contains(version, "/"):
+		return field.ErrorList{field.Invalid(at, text, "unexpected GroupVersion string: "+text)}
+	}
+	if group != "" {
+		if msgs := utilvalidation.IsDNS1123Subdomain(group); len(msgs) > 0 {
+			errs = append(errs, field.Invalid(at, group, strings.Join(msgs, ",")))
+		}
+	}
+	if version == "" {
+		return append(errs, field.Invalid(at, text, "version must be specified"))
+	}
+	if msgs := utilvalidation.IsDNS1035Label(version); len(msgs) > 0 {
+		errs = append(errs, field.Invalid(at, version, strings.Join(msgs, ",")))
+	}
+	return errs
+}
+
+func (e expressions) validation(v *v1.Validation, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if strings.TrimSpace(v.Expression) == "" {
+		errs = append(errs, field.Required(at.Child("expression"), "expression is not specified"))
+	} else {
+		errs = append(errs, compile(e.compiler, &validating.ValidationCondition{Expression: v.Expression}, e.variables(),
+			typeIn(e.validations, v.Expression), v.Expression, at.Child("expression"))...)
+	}
+	if text := v.MessageExpression; text != "" {
+		q := at.Child("messageExpression")
+		if strings.TrimSpace(text) == "" {
+			errs = append(errs, field.Invalid(q, text, "must be non-empty if specified"))
+		} else {
+			errs = append(errs, compile(e.compiler, &validating.MessageExpressionCondition{MessageExpression: text},
+				plugincel.OptionalVariableDeclarations{HasParams: e.params}, typeIn(e.messages, text), text, q)...)
+		}
+	}
+	if v.Message != "" {
+		switch text := strings.TrimSpace(v.Message); {
+		case text == "":
+			errs = append(errs, field.Invalid(at.Child("message"), v.Message, "must be non-empty if specified"))
+		case strings.ContainsAny(text, "\n\r"):
+			errs = append(errs, field.Invalid(at.Child("message"), v.Message, "must not contain line breaks"))
+		}
+	}
+	return append(errs, optional(v.Reason, at.Child("reason"),
+		metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonRequestEntityTooLarge)...)
+}
+
+// Bounds of audit annotations.
+const (
+	maxAnnotations = 20
+	maxValueLength = 5 * 1024
+)
+
+func (e expressions) annotationList(policy string, list []v1.AuditAnnotation, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if len(list) > maxAnnotations {
+		errs = append(errs, field.Invalid(path, checks.Unversioned(list), fmt.Sprintf("must not have more than %d auditAnnotations", maxAnnotations)))
+	}
+	keys := sets.New[string]()
+	for i, a := range list {
+		at := path.Index(i)
+		if policy == "" {
+			errs = append(errs, field.Invalid(at.Child("key"), a.Key, "requires metadata.name be non-empty"))
+		} else {
+			errs = append(errs, checks.Text(policy+"/"+a.Key, at.Child("key"), utilvalidation.IsQualifiedName)...)
+		}
+		q := at.Child("valueExpression")
+		switch text := strings.TrimSpace(a.ValueExpression); {
+		case text == "":
+			errs = append(errs, field.Required(q, "valueExpression is not specified"))
+		case len(text) > maxValueLength:
+			errs = append(errs, field.Required(q, fmt.Sprintf("must not exceed %d bytes in length", maxValueLength)))
+		default:
+			errs = append(errs, compile(e.compiler, &validating.AuditAnnotationCondition{ValueExpression: text}, e.variables(),
+				typeIn(e.annotations, a.ValueExpression), a.ValueExpression, q)...)
+		}
+		if keys.Has(a.Key) {
+			errs = append(errs, field.Duplicate(at.Child("key"), a.Key))
+		}
+		keys.Insert(a.Key)
+	}
+	return errs
+}
+
+// ValidateMutatingPolicy checks a mutating policy. old is nil for a new one.
+func ValidateMutatingPolicy(p, old *v1.MutatingAdmissionPolicy) field.ErrorList {
 	at, s := field.NewPath("spec"), &p.Spec
-	errs := validatePolicy(s.FailurePolicy, s.ParamKind, s.MatchConstraints, s.MatchConditions, s.Variables, at)
-	errs = append(errs, checks.OneOf(s.ReinvocationPolicy, at.Child("reinvocationPolicy"), v1.IfNeededReinvocationPolicy, v1.NeverReinvocationPolicy)...)
+	compiler, err := composing()
+	if err != nil {
+		return field.ErrorList{field.InternalError(at, err)}
+	}
+	e, same := expressions{params: s.ParamKind != nil, compiler: compiler}, false
+	if old != nil {
+		same = mutatingPolicy(s).sameConditions(mutatingPolicy(&old.Spec))
+		e.conditions, e.patches = sets.New[string](), sets.New[string]()
+		for _, c := range old.Spec.MatchConditions {
+			e.conditions.Insert(c.Expression)
+		}
+		for _, m := range old.Spec.Mutations {
+			if m.ApplyConfiguration != nil {
+				e.patches.Insert(m.ApplyConfiguration.Expression)
+			}
+		}
+	}
+	errs := e.validatePolicy(mutatingPolicy(s), same, at, onlyMutable)
 	if len(s.Mutations) == 0 {
 		errs = append(errs, field.Required(at.Child("mutations"), "mutations must contain at least one item"))
 	}
-	for i, m := range s.Mutations {
-		q := at.Child("mutations").Index(i)
-		switch m.PatchType {
-		case v1.PatchTypeApplyConfiguration:
-			if m.ApplyConfiguration == nil {
-				errs = append(errs, field.Required(q.Child("applyConfiguration"), "must be specified when patchType is ApplyConfiguration"))
-			}
-		case v1.PatchTypeJSONPatch:
-			if m.JSONPatch == nil {
-				errs = append(errs, field.Required(q.Child("jsonPatch"), "must be specified when patchType is JSONPatch"))
-			}
-		default:
-			errs = append(errs, checks.OneOf(m.PatchType, q.Child("patchType"), v1.PatchTypeApplyConfiguration, v1.PatchTypeJSONPatch)...)
-		}
+	for i := range s.Mutations {
+		errs = append(errs, e.mutation(&s.Mutations[i], at.Child("mutations").Index(i))...)
 	}
-	return errs
+	return append(errs, checks.OneOf(s.ReinvocationPolicy, at.Child("reinvocationPolicy"), v1.IfNeededReinvocationPolicy, v1.NeverReinvocationPolicy)...)
 }
 
-func validatePolicy(fail *v1.FailurePolicyType, param *v1.ParamKind, match *v1.MatchResources, conditions []v1.MatchCondition,
-	variables []v1.Variable, at *field.Path) field.ErrorList {
+func (e expressions) mutation(m *v1.Mutation, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if fail != nil {
-		errs = append(errs, checks.OneOf(*fail, at.Child("failurePolicy"), v1.Fail, v1.Ignore)...)
-	}
-	if param != nil {
-		errs = append(errs, checks.Required(param.APIVersion, at.Child("paramKind", "apiVersion"))...)
-		errs = append(errs, checks.Required(param.Kind, at.Child("paramKind", "kind"))...)
-	}
-	if match == nil {
-		errs = append(errs, field.Required(at.Child("matchConstraints"), ""))
-	} else {
-		errs = append(errs, validateMatch(match, at.Child("matchConstraints"))...)
-		if len(match.ResourceRules) == 0 {
-			errs = append(errs, field.Required(at.Child("matchConstraints", "resourceRules"), ""))
-		}
-	}
-	errs = append(errs, validateConditions(conditions, at.Child("matchConditions"))...)
-	names := sets.New[string]()
-	for i, v := range variables {
-		q := at.Child("variables").Index(i)
-		if v.Name == "" {
-			errs = append(errs, field.Required(q.Child("name"), "name is not specified"))
-		} else if names.Has(v.Name) {
-			errs = append(errs, field.Duplicate(q.Child("name"), v.Name))
-		}
-		names.Insert(v.Name)
-		errs = append(errs, requiredText(strings.TrimSpace(v.Expression), q.Child("expression"), "expression is not specified")...)
-	}
-	return errs
-}
-
-func validateMatch(m *v1.MatchResources, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if m.MatchPolicy == nil {
-		errs = append(errs, field.Required(at.Child("matchPolicy"), ""))
-	} else {
-		errs = append(errs, checks.OneOf(*m.MatchPolicy, at.Child("matchPolicy"), v1.Equivalent, v1.Exact)...)
-	}
-	errs = append(errs, selector(m.NamespaceSelector, at.Child("namespaceSelector"))...)
-	errs = append(errs, selector(m.ObjectSelector, at.Child("objectSelector"))...)
-	for name, list := range map[string][]v1.NamedRuleWithOperations{"resourceRules": m.ResourceRules, "excludeResourceRules": m.ExcludeResourceRules} {
-		for i := range list {
-			errs = append(errs, validateRule(&list[i].RuleWithOperations, at.Child(name).Index(i))...)
-		}
-	}
-	return errs
-}
-
-// ValidateValidatingBinding checks a binding of a validating policy.
-func ValidateValidatingBinding(b *v1.ValidatingAdmissionPolicyBinding) field.ErrorList {
-	at := field.NewPath("spec")
-	errs := validateBinding(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources, at)
-	actions := at.Child("validationActions")
-	if len(b.Spec.ValidationActions) == 0 {
-		errs = append(errs, field.Required(actions, "at least one validation action is required"))
-	}
-	seen := sets.New[v1.ValidationAction]()
-	for i, a := range b.Spec.ValidationActions {
-		errs = append(errs, checks.OneOf(a, actions.Index(i), v1.Audit, v1.Deny, v1.Warn)...)
-		if seen.Has(a) {
-			errs = append(errs, field.Duplicate(actions.Index(i), a))
-		}
-		seen.Insert(a)
-	}
-	if seen.HasAll(v1.Deny, v1.Warn) {
-		errs = append(errs, field.Invalid(actions, b.Spec.ValidationActions, "must not contain both Deny and Warn (repeating the same validation failure information in the API response and headers serves no purpose)"))
-	}
-	return errs
-}
-
-// ValidateMutatingBinding checks a binding of a mutating policy.
-func ValidateMutatingBinding(b *v1.MutatingAdmissionPolicyBinding) field.ErrorList {
-	return validateBinding(b.Spec.PolicyName, b.Spec.ParamRef, b.Spec.MatchResources, field.NewPath("spec"))
-}
-
-func validateBinding(policy string, param *v1.ParamRef, match *v1.MatchResources, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if policy == "" {
-		errs = append(errs, field.Required(at.Child("policyName"), ""))
-	} else {
-		errs = append(errs, checks.Text(policy, at.Child("policyName"), checks.Subdomain)...)
-	}
-	if param != nil {
-		q := at.Child("paramRef")
-		switch {
-		case param.Name != "" && param.Selector != nil:
-			errs = append(errs, field.Forbidden(q.Child("name"), "name and selector are mutually exclusive"))
-		case param.Name == "" && param.Selector == nil:
-			errs = append(errs, field.Required(q, "one of name or selector must be specified"))
-		}
-		if param.ParameterNotFoundAction == nil {
-			errs = append(errs, field.Required(q.Child("parameterNotFoundAction"), ""))
+	apply, json := at.Child("applyConfiguration"), at.Child("jsonPatch")
+	switch m.PatchType {
+	case v1.PatchTypeJSONPatch:
+		if m.JSONPatch == nil {
+			errs = append(errs, field.Required(json, "must be specified when patchType is JSONPatch"))
 		} else {
-			errs = append(errs, checks.OneOf(*param.ParameterNotFoundAction, q.Child("parameterNotFoundAction"), v1.AllowAction, v1.DenyAction)...)
+			text := strings.TrimSpace(m.JSONPatch.Expression)
+			errs = append(errs, e.patch(&patch.JSONPatchCondition{Expression: text}, m.JSONPatch.Expression, json.Child("expression"))...)
 		}
-	}
-	if match != nil {
-		errs = append(errs, validateMatch(match, at.Child("matchResouces"))...)
+		if m.ApplyConfiguration != nil {
+			errs = append(errs, field.Invalid(apply, "{applyConfiguration}", "must not be specified when patchType is JSONPatch"))
+		}
+	case v1.PatchTypeApplyConfiguration:
+		if m.ApplyConfiguration == nil {
+			errs = append(errs, field.Required(apply, "must be specified when patchType is ApplyConfiguration"))
+		} else {
+			text := strings.TrimSpace(m.ApplyConfiguration.Expression)
+			errs = append(errs, e.patch(&patch.ApplyConfigurationCondition{Expression: text}, m.ApplyConfiguration.Expression, apply.Child("expression"))...)
+		}
+		if m.JSONPatch != nil {
+			errs = append(errs, field.Invalid(json, "{jsonPatch}", "must not be specified when patchType is ApplyConfiguration"))
+		}
+	default:
+		return checks.OneOf(m.PatchType, at.Child("patchType"), v1.PatchTypeApplyConfiguration, v1.PatchTypeJSONPatch)
 	}
 	return errs
 }
 
-// WebhookColumns are the columns of configurations of webhooks.
-func WebhookColumns() show.Columns {
-	return show.Name().
-		Of("integer", "Webhooks", "Webhooks indicates the number of webhooks registered in this configuration").
-		Age()
-}
-
-// PolicyColumns are the columns of policies; what counts their rules, and is told in words.
-func PolicyColumns(what, words string) show.Columns {
-	return show.Name().
-		Of("integer", what, words+" defined in this configuration").
-		String("ParamKind", "ParamKind specifies the kind of resources used to parameterize this policy").
-		Age()
-}
-
-// PolicyRow are the cells of a policy.
-func PolicyRow(name string, rules int, param *v1.ParamKind, age string) []any {
-	kind := show.Unset
-	if param != nil {
-		kind = param.APIVersion + "/" + param.Kind
+func (e expressions) patch(p plugincel.ExpressionAccessor, written string, at *field.Path) field.ErrorList {
+	if p.GetExpression() == "" {
+		return field.ErrorList{field.Required(at, "")}
 	}
-	return []any{name, int64(rules), kind, age}
-}
-
-// BindingColumns are the columns of bindings.
-func BindingColumns() show.Columns {
-	return show.Name().
-		String("PolicyName", "PolicyName indicates the policy definition which the policy binding binded to").
-		String("ParamRef", "ParamRef indicates the param resource which sets the configuration param").
-		Age()
-}
-
-// BindingRow are the cells of a binding.
-func BindingRow(name, policy string, param *v1.ParamRef, age string) []any {
-	ref := show.Unset
-	if param != nil {
-		switch {
-		case param.Name != "" && param.Namespace != "":
-			ref = param.Namespace + "/" + param.Name
-		case param.Name != "":
-			ref = "*/" + param.Name
-		case param.Selector != nil:
-			ref = param.Selector.String()
-		}
-	}
-	return []any{name, policy, ref, age}
+	vars := e.variables()
+	vars.HasPatchTypes = true
+	return compile(e.compiler, p, vars, typeIn(e.patches, written), p.GetExpression(), at)
 }

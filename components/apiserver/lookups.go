@@ -4,9 +4,12 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
+	"quintet.dev/quintet/components/apiserver/admission/dynamic"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
+	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -20,6 +23,20 @@ func (s *Server) authorize(ctx context.Context, a authorizer.AttributesRecord) e
 		return err
 	}
 	return answer.Forbidden(a, reason)
+}
+
+// stored returns an object as the caches, which are made after the kinds are, have it.
+func (s *Server) stored(ctx context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+	return s.local.Get(ctx, resource, namespace, name)
+}
+
+// resourceFor finds the resource of a kind among all that are served now.
+func (s *Server) resourceFor(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
+	m, err := dynamic.NewMapper(s.served).RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return schema.GroupVersionResource{}, err
+	}
+	return m.Resource, nil
 }
 
 // namespaceLabels returns the labels of a namespace as the caches have them.
