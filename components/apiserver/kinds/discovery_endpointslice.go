@@ -6,6 +6,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/discovery"
 )
@@ -16,10 +17,14 @@ func endpointSlices() *Kind {
 		Hub:     discoveryv1.SchemeGroupVersion,
 		Default: discovery.Default,
 		Strategy: strategy[*discoveryv1.EndpointSlice]{
-			Meta:                MetaObjects,
-			PrepareCreate:       func(_ context.Context, s *discoveryv1.EndpointSlice) { s.Generation = 1 },
+			Meta: MetaObjects,
+			PrepareCreate: func(_ context.Context, s *discoveryv1.EndpointSlice) {
+				s.Generation = 1
+				discovery.DropTopology(s, nil)
+			},
 			PrepareUpdate:       prepareSliceUpdate,
-			Validate:            discovery.Validate,
+			Validate:            func(s *discoveryv1.EndpointSlice) field.ErrorList { return discovery.Validate(s, nil) },
+			Warnings:            discovery.Warnings,
 			ValidateUpdate:      discovery.ValidateUpdate,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
@@ -37,4 +42,5 @@ func prepareSliceUpdate(_ context.Context, new, old *discoveryv1.EndpointSlice) 
 	if !same {
 		new.Generation = old.Generation + 1
 	}
+	discovery.DropTopology(new, old)
 }

@@ -29,8 +29,12 @@ func flowSchemas() *Kind {
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*flowcontrolv1.FlowSchema]{
-			PrepareUpdate: flowSchemaParts.statusUpdate,
-			Reset:         []string{"spec"},
+			Meta:          MetaNothing,
+			PrepareUpdate: flowSchemaParts.statusUpdateOnly,
+			ValidateUpdate: func(new, _ *flowcontrolv1.FlowSchema) field.ErrorList {
+				return flowcontrol.ValidateSchemaStatus(&new.Status)
+			},
+			Reset: []string{"metadata", "spec"},
 		},
 		Columns:  flowcontrol.SchemaColumns(),
 		RowOrder: flowcontrol.SchemaOrder,
@@ -65,8 +69,12 @@ func priorityLevels() *Kind {
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*flowcontrolv1.PriorityLevelConfiguration]{
-			PrepareUpdate: priorityLevelParts.statusUpdate,
-			Reset:         []string{"spec"},
+			Meta:          MetaNothing,
+			PrepareUpdate: priorityLevelParts.statusUpdateOnly,
+			ValidateUpdate: func(new, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
+				return flowcontrol.ValidateLevelStatus(&new.Status)
+			},
+			Reset: []string{"metadata", "spec"},
 		},
 		Columns: flowcontrol.LevelColumns(),
 		Row:     flowcontrol.LevelRow,

@@ -10,8 +10,7 @@ import (
 func runtimeClasses() *Kind {
 	return define(row[*nodev1.RuntimeClass]{
 		Name: "RuntimeClass", Resource: "runtimeclasses", Cluster: true,
-		Hub:     nodev1.SchemeGroupVersion,
-		Default: node.Default,
+		Hub: nodev1.SchemeGroupVersion,
 		Strategy: strategy[*nodev1.RuntimeClass]{
 			Meta: MetaAll, AnyFinalizer: true,
 			Validate:       node.Validate,

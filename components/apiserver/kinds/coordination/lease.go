@@ -11,6 +11,17 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
+// DropCoordination drops the fields of coordinated leader election, which is not on (KEP-4355), unless the lease has them.
+// old is nil on create.
+func DropCoordination(l, old *coordinationv1.Lease) {
+	if old == nil || old.Spec.Strategy == nil {
+		l.Spec.Strategy = nil
+	}
+	if old == nil || old.Spec.PreferredHolder == nil {
+		l.Spec.PreferredHolder = nil
+	}
+}
+
 // ValidateLease checks a lease.
 func ValidateLease(l *coordinationv1.Lease) field.ErrorList {
 	var errs field.ErrorList

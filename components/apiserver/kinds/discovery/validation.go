@@ -5,12 +5,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	netutils "k8s.io/utils/net"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // Bounds of an endpoint slice.
@@ -27,22 +29,25 @@ var (
 	protocols    = sets.New(corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP)
 )
 
-// Validate checks an endpoint slice.
-func Validate(s *discoveryv1.EndpointSlice) field.ErrorList {
+// Validate checks an endpoint slice. old is nil for a new one.
+func Validate(s, old *discoveryv1.EndpointSlice) field.ErrorList {
 	var errs field.ErrorList
 	if s.AddressType == "" {
 		errs = append(errs, field.Required(field.NewPath("addressType"), ""))
 	} else if !addressTypes.Has(s.AddressType) {
 		errs = append(errs, field.NotSupported(field.NewPath("addressType"), s.AddressType, sets.List(addressTypes)))
 	}
-	errs = append(errs, validateEndpoints(s.Endpoints, s.AddressType, field.NewPath("endpoints"))...)
-	return append(errs, validatePorts(s.Ports, field.NewPath("ports"))...)
+	errs = append(errs, validatePorts(s.Ports, field.NewPath("ports"))...)
+	bad := validateEndpoints(s.Endpoints, s.AddressType, field.NewPath("endpoints"))
+	if len(bad) > 0 && old != nil && apiequality.Semantic.DeepEqual(old.Endpoints, s.Endpoints) {
+		bad = nil // an older server took them
+	}
+	return append(errs, bad...)
 }
 
 // ValidateUpdate checks a change: the type of addresses stays.
 func ValidateUpdate(new, old *discoveryv1.EndpointSlice) field.ErrorList {
-	errs := Validate(new)
-	return append(errs, validation.ValidateImmutableField(new.AddressType, old.AddressType, field.NewPath("addressType"))...)
+	return append(Validate(new, old), validation.ValidateImmutableField(new.AddressType, old.AddressType, field.NewPath("addressType"))...)
 }
 
 func validateEndpoints(list []discoveryv1.Endpoint, kind discoveryv1.AddressType, path *field.Path) field.ErrorList {
@@ -58,44 +63,39 @@ func validateEndpoints(list []discoveryv1.Endpoint, kind discoveryv1.AddressType
 			errs = append(errs, field.TooMany(p.Child("addresses"), len(e.Addresses), maxAddresses))
 		}
 		for j, a := range e.Addresses {
-			errs = append(errs, validateAddress(a, kind, p.Child("addresses").Index(j))...)
+			errs = append(errs, validateAddress(a, kind, p.Child("addresses"), j)...)
 		}
 		if e.NodeName != nil {
-			for _, msg := range validation.NameIsDNSSubdomain(*e.NodeName, false) {
-				errs = append(errs, field.Invalid(p.Child("nodeName"), *e.NodeName, msg))
-			}
-		}
-		errs = append(errs, metavalidation.ValidateLabels(e.DeprecatedTopology, p.Child("deprecatedTopology"))...)
-		if _, ok := e.DeprecatedTopology[corev1.LabelTopologyZone]; ok {
-			errs = append(errs, field.Forbidden(p.Child("deprecatedTopology").Key(corev1.LabelTopologyZone),
-				"must not be set in deprecatedTopology, use the `zone` field"))
+			errs = append(errs, checks.Text(*e.NodeName, p.Child("nodeName"), checks.Subdomain)...)
 		}
 		if e.Hostname != nil {
-			for _, msg := range utilvalidation.IsDNS1123Label(*e.Hostname) {
-				errs = append(errs, field.Invalid(p.Child("hostname"), *e.Hostname, msg))
-			}
+			errs = append(errs, checks.Text(*e.Hostname, p.Child("hostname"), utilvalidation.IsDNS1123Label)...)
 		}
 		errs = append(errs, validateHints(e.Hints, p.Child("hints"))...)
 	}
 	return errs
 }
 
-func validateAddress(a string, kind discoveryv1.AddressType, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
+// validateAddress checks an address of a list. That it is of the wrong family is said of the list.
+func validateAddress(a string, kind discoveryv1.AddressType, list *field.Path, i int) field.ErrorList {
+	at := list.Index(i)
 	switch kind {
 	case discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6:
-		errs = append(errs, utilvalidation.IsValidIP(path, a)...)
-		if kind == discoveryv1.AddressTypeIPv4 && !netutils.IsIPv4String(a) {
-			errs = append(errs, field.Invalid(path, a, "must be an IPv4 address"))
+		if errs := utilvalidation.IsValidIP(at, a); len(errs) > 0 {
+			return errs
 		}
-		if kind == discoveryv1.AddressTypeIPv6 && !netutils.IsIPv6String(a) {
-			errs = append(errs, field.Invalid(path, a, "must be an IPv6 address"))
+		var errs field.ErrorList
+		switch v4 := netutils.IsIPv4String(a); {
+		case v4 && kind == discoveryv1.AddressTypeIPv6:
+			errs = append(errs, field.Invalid(list, a, "must be an IPv6 address"))
+		case !v4 && kind == discoveryv1.AddressTypeIPv4:
+			errs = append(errs, field.Invalid(list, a, "must be an IPv4 address"))
 		}
-		errs = append(errs, NonSpecialIP(a, path)...)
+		return append(errs, NonSpecialIP(a, at)...)
 	case discoveryv1.AddressTypeFQDN:
-		errs = append(errs, utilvalidation.IsFullyQualifiedDomainName(path, a)...)
+		return utilvalidation.IsFullyQualifiedDomainName(at, a)
 	}
-	return errs
+	return nil
 }
 
 // NonSpecialIP refuses addresses that can't be those of an endpoint.
@@ -125,35 +125,61 @@ func validateHints(h *discoveryv1.EndpointHints, path *field.Path) field.ErrorLi
 	if h == nil {
 		return nil
 	}
-	var errs field.ErrorList
 	zones, nodes := path.Child("forZones"), path.Child("forNodes")
 	if len(h.ForZones) > maxZoneHints {
-		errs = append(errs, field.TooMany(zones, len(h.ForZones), maxZoneHints))
+		return field.ErrorList{field.TooMany(zones, len(h.ForZones), maxZoneHints)}
 	}
-	if len(h.ForNodes) > maxNodeHints {
-		errs = append(errs, field.TooMany(nodes, len(h.ForNodes), maxNodeHints))
-	}
+	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, z := range h.ForZones {
-		if seen.Has(z.Name) {
-			errs = append(errs, field.Duplicate(zones.Index(i).Child("name"), z.Name))
-		}
-		seen.Insert(z.Name)
-		for _, msg := range utilvalidation.IsValidLabelValue(z.Name) {
-			errs = append(errs, field.Invalid(zones.Index(i).Child("name"), z.Name, msg))
-		}
+		errs = append(errs, validateHint(z.Name, seen, zones.Index(i).Child("name"), utilvalidation.IsValidLabelValue)...)
+	}
+	if len(h.ForNodes) > maxNodeHints {
+		return append(errs, field.TooMany(nodes, len(h.ForNodes), maxNodeHints))
 	}
 	seen = sets.New[string]()
 	for i, n := range h.ForNodes {
-		if seen.Has(n.Name) {
-			errs = append(errs, field.Duplicate(nodes.Index(i).Child("name"), n.Name))
-		}
-		seen.Insert(n.Name)
-		for _, msg := range validation.NameIsDNSSubdomain(n.Name, false) {
-			errs = append(errs, field.Invalid(nodes.Index(i).Child("name"), n.Name, msg))
-		}
+		errs = append(errs, validateHint(n.Name, seen, nodes.Index(i).Child("name"), checks.Subdomain)...)
 	}
 	return errs
+}
+
+func validateHint(name string, seen sets.Set[string], at *field.Path, check func(string) []string) field.ErrorList {
+	var errs field.ErrorList
+	if seen.Has(name) {
+		errs = append(errs, field.Duplicate(at, name))
+	}
+	seen.Insert(name)
+	return append(errs, checks.Text(name, at, check)...)
+}
+
+// DropTopology drops what v1 has for reading only, unless the endpoints stay as they were. old is nil on create.
+func DropTopology(s, old *discoveryv1.EndpointSlice) {
+	if old != nil && apiequality.Semantic.DeepEqual(old.Endpoints, s.Endpoints) {
+		return
+	}
+	for i := range s.Endpoints {
+		s.Endpoints[i].DeprecatedTopology = nil
+	}
+}
+
+// Warnings are told of addresses that are written in an ambiguous way, and of a type that is to go. old is nil on create.
+// The controllers that make slices of what others wrote are spared.
+func Warnings(s, old *discoveryv1.EndpointSlice) []string {
+	var out []string
+	if old == nil && s.AddressType == discoveryv1.AddressTypeFQDN {
+		out = append(out, "spec.addressType: FQDN endpoints are deprecated")
+	}
+	switch s.Labels[discoveryv1.LabelManagedBy] {
+	case "endpointslice-controller.k8s.io", "endpointslicemirroring-controller.k8s.io":
+		return out
+	}
+	for i := range s.Endpoints {
+		for j, a := range s.Endpoints[i].Addresses {
+			out = append(out, utilvalidation.GetWarningsForIP(field.NewPath("endpoints").Index(i).Child("addresses").Index(j), a)...)
+		}
+	}
+	return out
 }
 
 func validatePorts(ports []discoveryv1.EndpointPort, path *field.Path) field.ErrorList {

@@ -8,6 +8,7 @@ import (
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -16,29 +17,33 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
-// Default sets the defaults of a runtime class.
-func Default(c *nodev1.RuntimeClass) {
-	if c.Scheduling == nil {
-		return
-	}
-	for i := range c.Scheduling.Tolerations {
-		if t := &c.Scheduling.Tolerations[i]; t.Operator == "" {
-			t.Operator = corev1.TolerationOpEqual
-		}
-	}
-}
-
 // Validate checks a runtime class.
 func Validate(c *nodev1.RuntimeClass) field.ErrorList {
-	errs := checks.Text(c.Handler, field.NewPath("handler"), utilvalidation.IsDNS1123Label)
-	if c.Overhead != nil {
-		for n, q := range c.Overhead.PodFixed {
-			errs = append(errs, podspec.Quantity(n, q, field.NewPath("overhead", "podFixed").Key(string(n)))...)
-		}
+	errs := checks.Required(c.Handler, field.NewPath("handler"))
+	if c.Handler != "" {
+		errs = append(errs, checks.Text(c.Handler, field.NewPath("handler"), utilvalidation.IsDNS1123Label)...)
+	}
+	if c.Overhead != nil { // which is checked as if it were the limits of a container, and told so
+		errs = append(errs, podspec.Overhead(c.Overhead.PodFixed, field.NewPath("overhead"))...)
 	}
 	if c.Scheduling != nil {
 		errs = append(errs, metavalidation.ValidateLabels(c.Scheduling.NodeSelector, field.NewPath("scheduling", "nodeSelector"))...)
-		errs = append(errs, podspec.Tolerations(c.Scheduling.Tolerations, field.NewPath("scheduling", "tolerations"))...)
+		errs = append(errs, validateTolerations(c.Scheduling.Tolerations, field.NewPath("scheduling", "tolerations"))...)
+	}
+	return errs
+}
+
+// validateTolerations checks those of a class: they are a set, whatever their seconds.
+func validateTolerations(list []corev1.Toleration, path *field.Path) field.ErrorList {
+	errs := podspec.Tolerations(list, path)
+	seen := sets.New[corev1.Toleration]()
+	for i, t := range list {
+		key := t
+		key.TolerationSeconds = nil
+		if seen.Has(key) {
+			errs = append(errs, field.Duplicate(path.Index(i), checks.Unversioned(t)))
+		}
+		seen.Insert(key)
 	}
 	return errs
 }

@@ -67,6 +67,16 @@ func validateResources(r *corev1.ResourceRequirements, claims sets.Set[string], 
 	return append(errs, validateClaimRefs(r.Claims, claims, at.Child("claims"))...)
 }
 
+// Overhead checks what a pod takes besides its containers.
+func Overhead(list corev1.ResourceList, at *field.Path) field.ErrorList {
+	return validateResources(&corev1.ResourceRequirements{Limits: list}, nil, at, containerResource)
+}
+
+// ContainerResource checks the name of a resource that containers may have.
+func ContainerResource(name corev1.ResourceName, at *field.Path) field.ErrorList {
+	return containerResource(name, at)
+}
+
 // validatePodResources checks the resources of the pod as a whole (KEP-2837).
 func validatePodResources(s *corev1.PodSpec, claims sets.Set[string], at *field.Path) field.ErrorList {
 	r := s.Resources

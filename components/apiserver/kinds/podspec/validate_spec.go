@@ -67,7 +67,7 @@ func validateNames(s, old *corev1.PodSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, enum(*p, path.Child("preemptionPolicy"), corev1.PreemptLowerPriority, corev1.PreemptNever)...)
 	}
 	if s.Overhead != nil {
-		errs = append(errs, validateResources(&corev1.ResourceRequirements{Limits: s.Overhead}, nil, path.Child("overhead"), containerResource)...)
+		errs = append(errs, Overhead(s.Overhead, path.Child("overhead"))...)
 	}
 	return errs
 }

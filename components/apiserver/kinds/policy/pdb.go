@@ -13,25 +13,32 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
-// Validate checks a disruption budget.
-func Validate(b *policyv1.PodDisruptionBudget) field.ErrorList {
+// Validate checks a disruption budget. old is nil for a new one; a selector that is bad already may stay so.
+func Validate(b, old *policyv1.PodDisruptionBudget) field.ErrorList {
 	var errs field.ErrorList
 	path, s := field.NewPath("spec"), &b.Spec
 	if s.MinAvailable != nil && s.MaxUnavailable != nil {
-		errs = append(errs, field.Invalid(path, b.Spec, "minAvailable and maxUnavailable cannot be both set"))
+		errs = append(errs, field.Invalid(path, checks.Unversioned(b.Spec), "minAvailable and maxUnavailable cannot be both set"))
 	}
-	for name, v := range map[string]*intstr.IntOrString{"minAvailable": s.MinAvailable, "maxUnavailable": s.MaxUnavailable} {
-		if v != nil {
-			errs = append(errs, checks.IntOrPercent(*v, path.Child(name))...)
-			errs = append(errs, checks.AtMostAll(*v, path.Child(name))...)
-		}
+	errs = append(errs, validateAmount(s.MinAvailable, path.Child("minAvailable"))...)
+	errs = append(errs, validateAmount(s.MaxUnavailable, path.Child("maxUnavailable"))...)
+	var options metavalidation.LabelSelectorValidationOptions
+	if old != nil {
+		options.AllowInvalidLabelValueInSelector = len(metavalidation.ValidateLabelSelector(old.Spec.Selector, options, nil)) > 0
 	}
-	errs = append(errs, metavalidation.ValidateLabelSelector(s.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+	errs = append(errs, metavalidation.ValidateLabelSelector(s.Selector, options, path.Child("selector"))...)
 	if p := s.UnhealthyPodEvictionPolicy; p != nil && *p != policyv1.AlwaysAllow && *p != policyv1.IfHealthyBudget {
 		errs = append(errs, field.NotSupported(path.Child("unhealthyPodEvictionPolicy"), *p,
 			[]policyv1.UnhealthyPodEvictionPolicyType{policyv1.AlwaysAllow, policyv1.IfHealthyBudget}))
 	}
 	return errs
+}
+
+func validateAmount(v *intstr.IntOrString, at *field.Path) field.ErrorList {
+	if v == nil {
+		return nil
+	}
+	return append(checks.IntOrPercent(*v, at), checks.AtMostAll(*v, at)...)
 }
 
 // ValidateStatus checks a change of the status.

@@ -10,6 +10,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
@@ -46,9 +47,13 @@ func Validate(c *schedulingv1.PriorityClass) field.ErrorList {
 		errs = append(errs, field.Forbidden(field.NewPath("value"),
 			fmt.Sprintf("maximum allowed value of a user defined priority is %v", highestUser)))
 	}
-	if p := c.PreemptionPolicy; p != nil && *p != corev1.PreemptLowerPriority && *p != corev1.PreemptNever {
-		errs = append(errs, field.NotSupported(field.NewPath("preemptionPolicy"), *p,
-			[]corev1.PreemptionPolicy{corev1.PreemptLowerPriority, corev1.PreemptNever}))
+	at := field.NewPath("preemptionPolicy")
+	switch p := c.PreemptionPolicy; {
+	case p == nil:
+	case *p == "":
+		errs = append(errs, field.Required(at, ""))
+	default:
+		errs = append(errs, checks.In(*p, at, corev1.PreemptLowerPriority, corev1.PreemptNever)...)
 	}
 	return errs
 }
@@ -66,7 +71,7 @@ func systemProblem(c *schedulingv1.PriorityClass, known bool, value int32) strin
 
 // ValidateUpdate checks a change: value and preemption policy stay, since pods carry copies.
 func ValidateUpdate(new, old *schedulingv1.PriorityClass) field.ErrorList {
-	errs := Validate(new)
+	var errs field.ErrorList
 	if new.Value != old.Value {
 		errs = append(errs, field.Forbidden(field.NewPath("value"), "may not be changed in an update."))
 	}
