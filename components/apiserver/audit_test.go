@@ -147,7 +147,7 @@ func TestAudit(t *testing.T) {
 		allow      = " [authorization.k8s.io/decision=allow] [authorization.k8s.io/reason=]"
 		forbid     = " [authorization.k8s.io/decision=forbid] [authorization.k8s.io/reason=]"
 		full       = "RequestResponse ResponseComplete "
-		scaler     = `{"metadata":{"name":"h"},"spec":{"maxReplicas":2,"scaleTargetRef":{"kind":"Deployment","name":"d"}}}`
+		scaler     = `{"metadata":{"name":"h"},"spec":{"maxReplicas":2,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"d"}}}`
 		filled     = `{"metadata":{"name":"a"},"data":{"x":"y"}}`
 		hostPod    = `{"metadata":{"name":"p"},"spec":{"hostNetwork":true,"containers":[{"name":"c","image":"i"}]}}`
 	)
