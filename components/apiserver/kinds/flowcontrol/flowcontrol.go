@@ -3,7 +3,6 @@ package flowcontrol
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
