@@ -110,7 +110,7 @@ func (s *Server) kinds() []*kinds.Kind {
 		Clock: s.config.Clock, Services: s.services,
 		NamespaceLabels: s.namespaceLabels, Authorize: s.authorize, Stored: s.stored, Resolve: s.resourceFor,
 		Bind: func(ctx context.Context, b *corev1.Binding, dryRun bool) (*corev1.Binding, error) {
-			return nil, s.binder().Bind(ctx, b.Namespace, "", b, dryRun)
+			return nil, s.binder().Bind(ctx, b.Namespace, b.Name, b, dryRun)
 		},
 		TokenReview: func(ctx context.Context, r *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
 			return reviews.Token(s.authn)(ctx, r)
@@ -141,7 +141,7 @@ func (s *Server) kinds() []*kinds.Kind {
 }
 
 func (s *Server) binder() *subresources.Binder {
-	return &subresources.Binder{Objects: s.local, Clock: s.config.Clock}
+	return &subresources.Binder{Objects: s.local, Clock: s.config.Clock, Prefix: s.config.EtcdPrefix}
 }
 
 // posts are the subresources that take an object.

@@ -29,10 +29,10 @@ func (c *call) create() error {
 	if err := c.inNamespace(obj); err != nil {
 		return err
 	}
+	wipe(obj)
 	if c.kind.Answer != nil {
 		return c.answered(obj, o)
 	}
-	wipe(obj)
 	c.dropDuplicateOwners(obj, duplicateOwners)
 	obj = c.track(nil, obj, o.FieldManager)
 	e, err := c.insert(obj, o, o.DryRun)

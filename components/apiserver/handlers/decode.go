@@ -77,7 +77,7 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 	switch {
 	case err != nil && !(runtime.IsStrictDecodingError(err) && got != nil):
 		return unreadable(err, gvk, want, body)
-	case gvk != nil && gvk.Kind == want.Kind && gvk.GroupVersion() != want.GroupVersion() && c.hasForm(*gvk):
+	case got != into && gvk != nil && gvk.Kind == want.Kind && gvk.GroupVersion() != want.GroupVersion() && c.hasForm(*gvk):
 		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
 			gvk.GroupVersion(), want.GroupVersion()))
 	case got != into || (gvk != nil && gvk.Kind != want.Kind):

@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -152,6 +153,9 @@ func (l *Local) DeletePod(ctx context.Context, namespace, name string, options *
 	pods := schema.GroupResource{Resource: "pods"}
 	d, err := l.door(pods, name)
 	if err != nil {
+		return err
+	}
+	if err := invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options)); err != nil {
 		return err
 	}
 	c := &call{door: d, api: l.api, ctx: ctx, namespace: namespace, name: name}

@@ -3,7 +3,6 @@ package handlers
 import (
 	"net/http"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -50,17 +49,9 @@ func (c *call) posted() error {
 		return err
 	}
 	c.auditBody(body, c.gvk)
-	if m, ok := body.(metav1.Object); ok {
-		if m.GetName() == "" {
-			m.SetName(c.name)
-		}
+	if m, ok := body.(metav1.Object); ok { // whether its name is that of the URL is for the subresource to say
 		if err := c.inNamespace(m); err != nil {
 			return err
-		}
-		if _, token := body.(*authenticationv1.TokenRequest); !token { // which has an error of its own
-			if err := c.sameName(m); err != nil {
-				return err
-			}
 		}
 	}
 	a := attributes{operation: admission.Create, options: o, dryRun: isDryRun(o.DryRun)}

@@ -5,13 +5,15 @@ package subresources
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"path"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	apistorage "k8s.io/apiserver/pkg/storage"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -32,24 +34,33 @@ type Binder struct {
 		Updater
 	}
 	Clock clock.PassiveClock
+	// Prefix of keys in the store, as conflicts name it.
+	Prefix string
 }
 
-// Bind assigns the pod to the node that the binding names. name is that of the URL; "" takes the binding's own. Errors
-// are API status errors: Conflict when the pod has a node, is being deleted, or is gated.
+// Bind assigns the pod to the node that the binding names. name is that of the URL, or the binding's own where the URL
+// has none. Errors are API status errors: Conflict when the pod has a node, is being deleted, or is gated.
 func (b *Binder) Bind(ctx context.Context, namespace, name string, binding *corev1.Binding, dryRun bool) error {
-	if name == "" {
-		name = binding.Name
-	}
-	if binding.Name != "" && binding.Name != name {
+	if binding.Name != name {
 		return apierrors.NewBadRequest("name in URL does not match name in Binding object")
 	}
 	if errs := validateBinding(binding); len(errs) > 0 {
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "Binding"}, name, errs)
+		return plain(errs.ToAggregate().Error())
+	}
+	if name == "" {
+		return apierrors.NewBadRequest("Name parameter required.")
+	}
+	prefix := b.Prefix
+	if dryRun {
+		prefix = "" // as upstream's
 	}
 	assign := func(obj kinds.Object) (kinds.Object, error) {
 		pod, ok := obj.(*corev1.Pod)
 		if !ok {
 			return nil, apierrors.NewInternalError(fmt.Errorf("unexpected object: %T", obj))
+		}
+		if err := demands(binding, pod, prefix); err != nil {
+			return nil, err
 		}
 		if err := b.assign(pod, binding); err != nil {
 			return nil, err
@@ -68,6 +79,13 @@ func (b *Binder) Bind(ctx context.Context, namespace, name string, binding *core
 	return err
 }
 
+// plain is an error that upstream answers without a reason.
+func plain(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: message,
+	}}
+}
+
 func validateBinding(b *corev1.Binding) field.ErrorList {
 	var errs field.ErrorList
 	at := field.NewPath("target")
@@ -76,23 +94,27 @@ func validateBinding(b *corev1.Binding) field.ErrorList {
 	}
 	if b.Target.Name == "" {
 		errs = append(errs, field.Required(at.Child("name"), ""))
-	} else {
-		for _, msg := range validation.NameIsDNSSubdomain(b.Target.Name, false) {
-			errs = append(errs, field.Invalid(at.Child("name"), b.Target.Name, msg))
-		}
 	}
 	return errs
+}
+
+// demands checks which pod, and which version of it, the binding is for.
+func demands(binding *corev1.Binding, pod *corev1.Pod, prefix string) error {
+	what, want, has := "UID", string(binding.UID), string(pod.UID)
+	if want == "" || want == has {
+		what, want, has = "ResourceVersion", binding.ResourceVersion, pod.ResourceVersion
+	}
+	if want == "" || want == has {
+		return nil
+	}
+	key := path.Join("/", prefix, "pods", pod.Namespace, pod.Name)
+	return apierrors.NewConflict(pods, pod.Name, apistorage.NewInvalidObjError(key,
+		fmt.Sprintf("Precondition failed: %s in precondition: %v, %s in object meta: %v", what, want, what, has)))
 }
 
 func (b *Binder) assign(pod *corev1.Pod, binding *corev1.Binding) error {
 	conflict := func(format string, args ...any) error {
 		return apierrors.NewConflict(schema.GroupResource{Resource: "pods/binding"}, pod.Name, fmt.Errorf(format, args...))
-	}
-	if uid := binding.UID; uid != "" && uid != pod.UID {
-		return conflict("Precondition failed: UID in precondition: %v, UID in object meta: %v", uid, pod.UID)
-	}
-	if rv := binding.ResourceVersion; rv != "" && rv != pod.ResourceVersion {
-		return conflict("Precondition failed: ResourceVersion in precondition: %v, ResourceVersion in object meta: %v", rv, pod.ResourceVersion)
 	}
 	if pod.DeletionTimestamp != nil {
 		return conflict("pod %s is being deleted, cannot be assigned to a host", pod.Name)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,7 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
@@ -53,77 +54,104 @@ type Evicter struct {
 // Evict answers an eviction; nil means that the pod is being deleted. Errors are API status errors: 429 with a cause of
 // type DisruptionBudget when the budget doesn't allow it.
 func (e *Evicter) Evict(ctx context.Context, namespace, name string, eviction *policyv1.Eviction, dryRun bool) error {
-	if eviction.Name != "" && eviction.Name != name {
+	if eviction.Name != name {
 		return apierrors.NewBadRequest("name in URL does not match name in Eviction object")
 	}
+	options, err := deleteOptions(eviction, dryRun)
+	if err != nil {
+		return err
+	}
+	dryRun = len(options.DryRun) > 0
+	pod, gone, err := e.removeFree(ctx, namespace, name, options, dryRun)
+	if gone || err != nil {
+		return err
+	}
+	budget, err := e.budget(ctx, pod)
+	switch {
+	case err != nil:
+		return err
+	case budget == nil:
+		return e.remove(ctx, pod, options, dryRun)
+	case !ready(pod) && unhealthyMayGo(budget):
+		pinned := pinned(options, pod)
+		err := e.remove(ctx, pod, pinned, dryRun)
+		if apierrors.IsConflict(err) && !hasVersion(options) {
+			return stillProcessed(budget.Name) // the pod may be healthy by now
+		}
+		return err
+	}
+	if err := e.spend(ctx, budget, pod.Name, dryRun); err != nil {
+		return err
+	}
+	return e.remove(ctx, pod, options, dryRun)
+}
+
+// deleteOptions are those of the eviction, with the request's word on a dry run.
+func deleteOptions(eviction *policyv1.Eviction, dryRun bool) (*metav1.DeleteOptions, error) {
 	options := &metav1.DeleteOptions{}
 	if eviction.DeleteOptions != nil {
 		options = eviction.DeleteOptions.DeepCopy()
 	}
-	if dryRun && len(options.DryRun) == 0 {
-		options.DryRun = []string{metav1.DryRunAll}
+	if ptr.Deref(options.IgnoreStoreReadErrorWithClusterBreakingPotential, false) {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Group: policyv1.GroupName, Kind: "Eviction"}, eviction.Name, field.ErrorList{
+			field.Invalid(field.NewPath("deleteOptions", "ignoreStoreReadErrorWithClusterBreakingPotential"), true,
+				"can not be set for pod eviction, try after removing the option")})
 	}
-	dryRun = len(options.DryRun) > 0
-	var err error
-	for range attempts {
-		var again bool
-		if again, err = e.try(ctx, namespace, name, options, dryRun); !again {
-			return err
-		}
+	if all := []string{metav1.DryRunAll}; dryRun && len(options.DryRun) == 0 {
+		options.DryRun = all
+	} else if dryRun && !slices.Equal(options.DryRun, all) {
+		return nil, plain(fmt.Sprintf("Non-matching dry-run options in request and content: %v and %v", all, options.DryRun))
 	}
-	return err
+	return options, nil
 }
 
-// try evicts the pod as it is now; again is true when it changed meanwhile and the client didn't ask for a version.
-func (e *Evicter) try(ctx context.Context, namespace, name string, options *metav1.DeleteOptions, dryRun bool) (again bool, err error) {
-	pod, err := objects.As[*corev1.Pod](e.Objects.Live(ctx, pods, namespace, name))
-	if err != nil {
-		return false, err
-	}
-	if err := precondition(pod, options.Preconditions); err != nil {
-		return false, err
-	}
-	free := ignoresBudget(pod)
-	budget, err := e.budget(ctx, pod)
-	switch {
-	case free:
-	case err != nil:
-		return false, err
-	case budget == nil:
-		return false, e.remove(ctx, pod, options, dryRun)
-	case !ready(pod) && unhealthyMayGo(budget):
-		free = true
-	default:
-		if err := e.spend(ctx, budget, pod.Name, dryRun); err != nil {
-			return false, err
+// removeFree deletes the pod if no budget counts for it, and returns it as it is otherwise. Whether a pending pod counts
+// is true of one version of it, so only this version goes; it tries again with the next unless the client named one.
+func (e *Evicter) removeFree(ctx context.Context, namespace, name string, options *metav1.DeleteOptions, dryRun bool) (pod *corev1.Pod, gone bool, err error) {
+	for range attempts {
+		pod, err = objects.As[*corev1.Pod](e.Objects.Live(ctx, pods, namespace, name))
+		if err != nil || !ignoresBudget(pod) {
+			return pod, false, err
 		}
-		return false, e.remove(ctx, pod, options, dryRun)
-	}
-	// Whether the budget counts was decided by this version of the pod, so only this version may go.
-	pinned, own := options.DeepCopy(), false
-	if !podspec.Terminal(pod) && (pinned.Preconditions == nil || pinned.Preconditions.ResourceVersion == nil) {
-		if pinned.Preconditions == nil {
-			pinned.Preconditions = &metav1.Preconditions{}
+		use := options
+		if pod.Status.Phase == corev1.PodPending && pod.DeletionTimestamp == nil && !hasVersion(options) {
+			use = pinned(options, pod)
 		}
-		pinned.Preconditions.ResourceVersion, own = &pod.ResourceVersion, true
+		err = e.remove(ctx, pod, use, dryRun)
+		if !apierrors.IsConflict(err) || hasVersion(options) {
+			break
+		}
 	}
-	err = e.Pods.DeletePod(ctx, namespace, name, pinned)
-	return own && apierrors.IsConflict(err), err
+	return pod, err == nil, err
+}
+
+func hasVersion(o *metav1.DeleteOptions) bool {
+	return o.Preconditions != nil && o.Preconditions.ResourceVersion != nil
+}
+
+// pinned are the options, but for this version of the pod.
+func pinned(o *metav1.DeleteOptions, pod *corev1.Pod) *metav1.DeleteOptions {
+	o = o.DeepCopy()
+	if o.Preconditions == nil {
+		o.Preconditions = &metav1.Preconditions{}
+	}
+	o.Preconditions.ResourceVersion = &pod.ResourceVersion
+	return o
 }
 
 func precondition(pod *corev1.Pod, p *metav1.Preconditions) error {
 	if p == nil {
 		return nil
 	}
-	conflict := func(what string, want, have any) error {
-		return apierrors.NewConflict(pods, pod.Name, fmt.Errorf(
-			"the %s in the precondition (%v) does not match the %s in record (%v)", what, want, what, have))
+	conflict := func(what string, want, have any, perhaps string) error {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "Pod"}, pod.Name, fmt.Errorf(
+			"the %s in the precondition (%v) does not match the %s in record (%v). The object might have been %s", what, want, what, have, perhaps))
 	}
-	if p.UID != nil && *p.UID != pod.UID {
-		return conflict("UID", *p.UID, pod.UID)
+	if p.UID != nil && *p.UID != "" && *p.UID != pod.UID {
+		return conflict("UID", *p.UID, pod.UID, "deleted and then recreated")
 	}
-	if p.ResourceVersion != nil && *p.ResourceVersion != pod.ResourceVersion {
-		return conflict("ResourceVersion", *p.ResourceVersion, pod.ResourceVersion)
+	if p.ResourceVersion != nil && *p.ResourceVersion != "" && *p.ResourceVersion != pod.ResourceVersion {
+		return conflict("ResourceVersion", *p.ResourceVersion, pod.ResourceVersion, "modified")
 	}
 	return nil
 }
@@ -159,10 +187,7 @@ func (e *Evicter) budget(ctx context.Context, pod *corev1.Pod) (*policyv1.PodDis
 			continue
 		}
 		if found != nil {
-			return nil, &apierrors.StatusError{ErrStatus: metav1.Status{
-				Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
-				Message: "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
-			}}
+			return nil, plain("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")
 		}
 		found = b
 	}
@@ -203,19 +228,35 @@ func check(b *policyv1.PodDisruptionBudget) error {
 	s := &b.Status
 	switch {
 	case s.ObservedGeneration < b.Generation:
-		return refusal(retrySeconds, fmt.Sprintf("The disruption budget %s is still being processed by the server.", b.Name))
+		return stillProcessed(b.Name)
 	case s.DisruptionsAllowed < 0:
-		return apierrors.NewForbidden(budgets, b.Name, errors.New("pdb disruptions allowed is negative"))
+		return apierrors.NewForbidden(schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudget"}, b.Name, errors.New("pdb disruptions allowed is negative"))
 	case len(s.DisruptedPods) > maxDisrupted:
-		return apierrors.NewForbidden(budgets, b.Name, errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
+		return apierrors.NewForbidden(schema.GroupResource{Group: policyv1.GroupName, Resource: "poddisruptionbudget"}, b.Name, errors.New("DisruptedPods map too big - too many evictions not confirmed by PDB controller"))
 	case s.DisruptionsAllowed == 0:
-		c := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition)
-		if c != nil && c.Status == metav1.ConditionFalse && c.Reason == policyv1.SyncFailedReason {
-			return refusal(0, fmt.Sprintf("The disruption budget %s does not allow evicting pods currently because it failed sync: %v", b.Name, c.Message))
-		}
-		return refusal(0, fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy, s.CurrentHealthy))
+		return refusal(0, whyNone(b))
 	}
 	return nil
+}
+
+// whyNone tells why a budget allows no disruption.
+func whyNone(b *policyv1.PodDisruptionBudget) string {
+	s := &b.Status
+	c := meta.FindStatusCondition(s.Conditions, policyv1.DisruptionAllowedCondition)
+	said := c != nil && c.Status == metav1.ConditionFalse && c.Message != ""
+	switch {
+	case said && c.Reason == policyv1.SyncFailedReason: // the numbers can't be trusted
+		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently because it failed sync: %s", b.Name, c.Message)
+	case s.CurrentHealthy <= s.DesiredHealthy:
+		return fmt.Sprintf("The disruption budget %s needs %d healthy pods and has %d currently", b.Name, s.DesiredHealthy, s.CurrentHealthy)
+	case said:
+		return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently (%s): %s", b.Name, c.Reason, c.Message)
+	}
+	return fmt.Sprintf("The disruption budget %s does not allow evicting pods currently", b.Name)
+}
+
+func stillProcessed(budget string) error {
+	return refusal(retrySeconds, fmt.Sprintf("The disruption budget %s is still being processed by the server.", budget))
 }
 
 func refusal(retryAfter int, message string) error {
@@ -228,7 +269,7 @@ func refusal(retryAfter int, message string) error {
 // remove tells in the pod's status why it goes, and deletes it.
 func (e *Evicter) remove(ctx context.Context, pod *corev1.Pod, options *metav1.DeleteOptions, dryRun bool) error {
 	if !dryRun {
-		_, err := e.Objects.Update(ctx, pods, pod.Namespace, pod.Name, func(obj kinds.Object) (kinds.Object, error) {
+		now, err := e.Objects.Update(ctx, pods, pod.Namespace, pod.Name, func(obj kinds.Object) (kinds.Object, error) {
 			p, ok := obj.(*corev1.Pod)
 			if !ok {
 				return nil, apierrors.NewInternalError(fmt.Errorf("unexpected object: %T", obj))
@@ -238,17 +279,17 @@ func (e *Evicter) remove(ctx context.Context, pod *corev1.Pod, options *metav1.D
 			}
 			setCondition(p, corev1.PodCondition{
 				Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
-				Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting", ObservedGeneration: p.Generation,
+				Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting",
 			}, metav1.NewTime(e.Clock.Now()))
 			return p, nil
 		})
 		if err != nil {
 			return err
 		}
-		// The version asked for was checked, and is gone now that the condition is set.
-		if options.Preconditions != nil && options.Preconditions.ResourceVersion != nil {
+		if hasVersion(options) { // it was this one until the condition was set
+			version := now.GetResourceVersion()
 			options = options.DeepCopy()
-			options.Preconditions.ResourceVersion = nil
+			options.Preconditions.ResourceVersion = &version
 		}
 	}
 	return e.Pods.DeletePod(ctx, pod.Namespace, pod.Name, options)

@@ -2,6 +2,7 @@ package subresources
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,11 @@ func binding() *corev1.Binding {
 	}
 }
 
+// isPlain reports whether an error has no reason, as upstream's that aren't meant for clients.
+func isPlain(err error) bool {
+	return err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
+}
+
 func TestBind(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -49,14 +55,18 @@ func TestBind(t *testing.T) {
 	}{
 		{name: "binds"},
 		{name: "dry run", dryRun: true},
-		{name: "uid", bind: func(b *corev1.Binding) { b.UID = "other" }, want: apierrors.IsConflict, text: "UID in precondition: other"},
-		{name: "version", bind: func(b *corev1.Binding) { b.ResourceVersion = "1" }, want: apierrors.IsConflict},
+		{name: "uid", bind: func(b *corev1.Binding) { b.UID = "other" }, want: apierrors.IsConflict,
+			text: `Operation cannot be fulfilled on pods "p": StorageError: invalid object, Code: 4, Key: /registry/pods/ns/p, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: other, UID in object meta: `},
+		{name: "version, dry run", bind: func(b *corev1.Binding) { b.ResourceVersion = "1" }, dryRun: true, want: apierrors.IsConflict,
+			text: "Key: /pods/ns/p, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: ResourceVersion in precondition: 1, ResourceVersion in object meta: 7"},
 		{name: "has a node", pod: func(p *corev1.Pod) { p.Spec.NodeName = "m" }, want: apierrors.IsConflict, text: `pod p is already assigned to node "m"`},
 		{name: "deleted", pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{Time: now} }, want: apierrors.IsConflict, text: "is being deleted"},
 		{name: "gated", pod: func(p *corev1.Pod) { p.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "g"}} }, want: apierrors.IsConflict},
-		{name: "no target", bind: func(b *corev1.Binding) { b.Target.Name = "" }, want: apierrors.IsInvalid},
-		{name: "strange target", bind: func(b *corev1.Binding) { b.Target.Kind = "Ship" }, want: apierrors.IsInvalid},
-		{name: "other name", bind: func(b *corev1.Binding) { b.Name = "q" }, want: apierrors.IsBadRequest},
+		{name: "no target", bind: func(b *corev1.Binding) { b.Target.Name = "" }, want: isPlain, text: "target.name: Required value"},
+		{name: "strange target", bind: func(b *corev1.Binding) { b.Target.Kind = "Ship"; b.Target.Name = "" }, want: isPlain,
+			text: `[target.kind: Unsupported value: "Ship": supported values: "Node", "<empty>", target.name: Required value]`},
+		{name: "other name", bind: func(b *corev1.Binding) { b.Name = "q" }, want: apierrors.IsBadRequest, text: "name in URL does not match name in Binding object"},
+		{name: "no name", bind: func(b *corev1.Binding) { b.Name = "" }, want: apierrors.IsBadRequest, text: "name in URL does not match name in Binding object"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			store := &objectstest.Store{}
@@ -65,7 +75,7 @@ func TestBind(t *testing.T) {
 			if tc.bind != nil {
 				tc.bind(b)
 			}
-			err := (&Binder{Objects: store, Clock: clocktesting.NewFakePassiveClock(now)}).Bind(context.Background(), "ns", "p", b, tc.dryRun)
+			err := (&Binder{Objects: store, Clock: clocktesting.NewFakePassiveClock(now), Prefix: "/registry"}).Bind(context.Background(), "ns", "p", b, tc.dryRun)
 			if tc.want != nil {
 				if !tc.want(err) || !strings.Contains(err.Error(), tc.text) {
 					t.Error(err)
@@ -123,6 +133,18 @@ func budget(change func(*policyv1.PodDisruptionBudget)) *policyv1.PodDisruptionB
 func TestEvict(t *testing.T) {
 	unready := func(p *corev1.Pod) { p.Status.Conditions = nil }
 	none := func(b *policyv1.PodDisruptionBudget) { b.Status.DisruptionsAllowed = 0 }
+	says := func(reason, message string) func(*policyv1.PodDisruptionBudget) {
+		return func(b *policyv1.PodDisruptionBudget) {
+			none(b)
+			b.Status.Conditions = []metav1.Condition{{Type: policyv1.DisruptionAllowedCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message}}
+		}
+	}
+	told := func(message string) func(error) bool {
+		return func(err error) bool {
+			status := apierrors.APIStatus(nil)
+			return errors.As(err, &status) && status.Status().Details.Causes[0].Message == message
+		}
+	}
 	always := policyv1.AlwaysAllow
 	for _, tc := range []struct {
 		name    string
@@ -154,7 +176,14 @@ func TestEvict(t *testing.T) {
 			none(b)
 			b.Status.CurrentHealthy, b.Spec.UnhealthyPodEvictionPolicy = 0, &always
 		})}},
-		{name: "precondition", options: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")}, refused: apierrors.IsConflict},
+		{name: "healthy enough", budgets: []*policyv1.PodDisruptionBudget{budget(none)}, refused: told("The disruption budget b does not allow evicting pods currently")},
+		{name: "said why", budgets: []*policyv1.PodDisruptionBudget{budget(says("Why", "because"))}, refused: told("The disruption budget b does not allow evicting pods currently (Why): because")},
+		{name: "not synced", budgets: []*policyv1.PodDisruptionBudget{budget(says(policyv1.SyncFailedReason, "because"))},
+			refused: told("The disruption budget b does not allow evicting pods currently because it failed sync: because")},
+		{name: "dry runs differ", dryRun: true, options: &metav1.DeleteOptions{DryRun: []string{"x"}}, refused: isPlain,
+			text: "Non-matching dry-run options in request and content: [All] and [x]"},
+		{name: "unsafe", options: &metav1.DeleteOptions{IgnoreStoreReadErrorWithClusterBreakingPotential: new(true)}, refused: apierrors.IsInvalid},
+		{name: "precondition", text: `Operation cannot be fulfilled on Pod "p": the UID in the precondition (other) does not match the UID in record (u). The object might have been deleted and then recreated`, options: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions("other")}, refused: apierrors.IsConflict},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			store, d := &objectstest.Store{}, &deleter{}
@@ -163,7 +192,7 @@ func TestEvict(t *testing.T) {
 				store.Put(budgets, b)
 			}
 			e := &Evicter{Objects: store, Pods: d, Clock: clocktesting.NewFakePassiveClock(now)}
-			err := e.Evict(context.Background(), "ns", "p", &policyv1.Eviction{DeleteOptions: tc.options}, tc.dryRun)
+			err := e.Evict(context.Background(), "ns", "p", &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p"}, DeleteOptions: tc.options}, tc.dryRun)
 			if tc.refused != nil {
 				if !tc.refused(err) || !strings.Contains(err.Error(), tc.text) {
 					t.Errorf("%v", err)
@@ -192,7 +221,7 @@ func TestEvictionStartsAgain(t *testing.T) {
 	store.Put(pods, pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }))
 	d := &deleter{errs: []error{apierrors.NewConflict(pods, "p", context.Canceled)}}
 	e := &Evicter{Objects: store, Pods: d, Clock: clocktesting.NewFakePassiveClock(now)}
-	if err := e.Evict(context.Background(), "ns", "p", &policyv1.Eviction{}, false); err != nil || len(d.options) != 2 {
+	if err := e.Evict(context.Background(), "ns", "p", &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, false); err != nil || len(d.options) != 2 {
 		t.Errorf("%v after %d deletions", err, len(d.options))
 	}
 	if rv := d.options[0].Preconditions.ResourceVersion; rv == nil || *rv != "7" {
