@@ -28,6 +28,7 @@ func (s *Server) installProfiles(m *server.Mux) {
 
 func addProfiles(m *server.Mux) {
 	m.Prefix("/debug/pprof/", http.HandlerFunc(pprof.Index))
+	m.Exact("/debug/pprof", http.RedirectHandler("/debug/pprof/", http.StatusFound))
 	m.Exact("/debug/pprof/profile", http.HandlerFunc(pprof.Profile))
 	m.Exact("/debug/pprof/symbol", http.HandlerFunc(pprof.Symbol))
 	m.Exact("/debug/pprof/trace", http.HandlerFunc(pprof.Trace))

@@ -9,23 +9,52 @@ import (
 	"quintet.dev/quintet/components/apiserver/server"
 )
 
-// hooks are upstream's names for what a server does between its start and being ready, that monitoring may know. Here it is
-// done by two steps: filling the caches, and writing the first objects.
-var hooks = struct{ filling, writing []string }{
-	filling: []string{
-		"start-apiserver-admission-initializer", "generic-apiserver-start-informers", "storage-object-count-tracker-hook",
-		"start-apiextensions-informers", "start-apiextensions-controllers", "crd-informer-synced", "storage-readiness",
-		"start-kube-aggregator-informers", "apiservice-registration-controller", "apiservice-discovery-controller",
-	},
-	writing: []string{
-		"start-system-namespaces-controller", "start-cluster-authentication-info-controller",
-		"start-kube-apiserver-identity-lease-controller", "start-legacy-token-tracking-controller", "rbac/bootstrap-roles",
-		"scheduling/bootstrap-system-priority-classes", "bootstrap-controller", "start-kubernetes-service-cidr-controller",
-		"kube-apiserver-autoregistration",
-	},
+// hook is upstream's name for something that a server does between its start and being ready, that monitoring may know. Here
+// it is done by one of two steps.
+type hook struct {
+	name string
+	step step
+	fair bool // part of priority and fairness
 }
 
-const fairnessHook = "priority-and-fairness-config-producer"
+type step int
+
+const (
+	filling step = iota // the caches
+	writing             // the first objects
+)
+
+// hooks are in upstream's order, as far as there is something here that they are about.
+var hooks = []hook{
+	{name: "poststarthook/start-apiserver-admission-initializer"},
+	{name: "poststarthook/generic-apiserver-start-informers"},
+	{name: "poststarthook/priority-and-fairness-config-consumer", fair: true},
+	{name: "poststarthook/priority-and-fairness-filter", fair: true},
+	{name: "poststarthook/storage-object-count-tracker-hook"},
+	{name: "poststarthook/start-apiextensions-informers"},
+	{name: "poststarthook/start-apiextensions-controllers"},
+	{name: "poststarthook/crd-informer-synced"},
+	{name: "poststarthook/start-system-namespaces-controller", step: writing},
+	{name: "poststarthook/start-cluster-authentication-info-controller", step: writing},
+	{name: "poststarthook/start-kube-apiserver-identity-lease-controller", step: writing},
+	{name: "poststarthook/storage-readiness"},
+	{name: "poststarthook/start-legacy-token-tracking-controller", step: writing},
+	{name: "poststarthook/start-service-ip-repair-controllers", step: writing},
+	{name: "poststarthook/rbac/bootstrap-roles", step: writing},
+	{name: "poststarthook/scheduling/bootstrap-system-priority-classes", step: writing},
+	{name: "poststarthook/priority-and-fairness-config-producer", step: writing, fair: true},
+	{name: "poststarthook/bootstrap-controller", step: writing},
+	{name: "poststarthook/start-kubernetes-service-cidr-controller", step: writing},
+	{name: "poststarthook/start-kube-aggregator-informers"},
+	{name: "poststarthook/apiservice-status-local-available-controller", step: writing},
+	{name: "poststarthook/apiservice-status-remote-available-controller", step: writing},
+	{name: "poststarthook/apiservice-registration-controller", step: writing},
+	{name: "poststarthook/apiservice-discovery-controller", step: writing},
+	{name: "poststarthook/kube-apiserver-autoregistration", step: writing},
+	{name: "autoregister-completion", step: writing},
+	{name: "poststarthook/apiservice-openapi-controller", step: writing},
+	{name: "poststarthook/apiservice-openapiv3-controller", step: writing},
+}
 
 // liveChecks are those of /livez; what is still being done passes for a while after the start.
 func (s *Server) liveChecks() []server.Check {
@@ -50,16 +79,12 @@ func (s *Server) readyChecks() []server.Check {
 }
 
 func (s *Server) hookChecks() []server.Check {
-	writing := hooks.writing
-	if s.config.PriorityAndFairness {
-		writing = append(writing[:len(writing):len(writing)], fairnessHook)
-	}
+	probes := map[step]func(*http.Request) error{filling: s.cachesSynced, writing: s.bootstrapped}
 	var out []server.Check
-	for _, name := range hooks.filling {
-		out = append(out, server.Check{Name: "poststarthook/" + name, Probe: s.cachesSynced})
-	}
-	for _, name := range writing {
-		out = append(out, server.Check{Name: "poststarthook/" + name, Probe: s.bootstrapped})
+	for _, h := range hooks {
+		if !h.fair || s.config.PriorityAndFairness {
+			out = append(out, server.Check{Name: h.name, Probe: probes[h.step]})
+		}
 	}
 	return out
 }

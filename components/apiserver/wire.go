@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"quintet.dev/quintet/components/apiserver/connect"
 	"quintet.dev/quintet/components/apiserver/handlers"
@@ -185,17 +186,22 @@ func (s *Server) makeAPI() (err error) {
 // paths is everything that is not a resource.
 func (s *Server) paths() *server.Mux {
 	m := server.NewMux()
-	m.Exact("/version", http.HandlerFunc(serveVersion))
+	m.Service("/version", onlyGet(serveVersion))
 	s.installProfiles(m)
 	s.fairness.install(m)
 	s.installIssuer(m)
 	s.installDiscovery(m)
 	m.Exact("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		paths := append(m.List(), s.custom.discovery.Paths()...)
+		paths := append(slices.DeleteFunc(m.List(), unlisted), s.custom.discovery.Paths()...)
 		slices.Sort(paths)
 		writeJSON(w, map[string][]string{"paths": slices.Compact(paths)})
 	}))
 	return m
+}
+
+// unlisted are the paths of which the list doesn't tell.
+func unlisted(path string) bool {
+	return path == "/" || path == "/api/" || strings.HasPrefix(path, "/debug/")
 }
 
 // installDiscovery tells what is served.
@@ -216,8 +222,8 @@ func (s *Server) installIssuer(m *server.Mux) {
 	if err != nil {
 		return
 	}
-	m.Exact(tokens.ConfigurationPath, onlyGet(documents.ServeConfiguration))
-	m.Exact(tokens.KeysPath, onlyGet(documents.ServeKeys))
+	m.Service(tokens.ConfigurationPath, onlyGet(documents.ServeConfiguration))
+	m.Service(tokens.KeysPath, onlyGet(documents.ServeKeys))
 }
 
 func onlyGet(h http.HandlerFunc) http.Handler {
@@ -230,7 +236,17 @@ func onlyGet(h http.HandlerFunc) http.Handler {
 	})
 }
 
-func serveVersion(w http.ResponseWriter, _ *http.Request) { writeJSON(w, release.Get()) }
+func serveVersion(w http.ResponseWriter, _ *http.Request) { writeJSON(w, version()) }
+
+// version tells of the release, and that it behaves as none but itself; it works with what the one before it has written.
+func version() apiversion.Info {
+	v := release.Get()
+	v.EmulationMajor, v.EmulationMinor, v.MinCompatibilityMajor = v.Major, v.Minor, v.Major
+	if minor, err := strconv.Atoi(v.Minor); err == nil {
+		v.MinCompatibilityMinor = strconv.Itoa(minor - 1)
+	}
+	return v
+}
 
 func writeJSON(w http.ResponseWriter, v any) {
 	body, err := json.MarshalIndent(v, "", "  ")

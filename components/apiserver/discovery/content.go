@@ -71,8 +71,8 @@ func newContent(in Input, address string) *content {
 	return c
 }
 
-// own is the group of the APIServices themselves. It has none, and comes first.
-const own = apiregistrationv1.GroupName
+// first is the group of the APIServices themselves. It has none, and comes first.
+const first = apiregistrationv1.GroupName
 
 // arrange puts the groups into the two orders in which upstream tells them: both by priority, and of groups with the same
 // one, the plain form by the name of the first APIService, the aggregated form by their own.
@@ -90,7 +90,7 @@ func (c *content) arrange(services []*apiregistrationv1.APIService) {
 			c.byService = append(c.byService, g)
 		}
 	}
-	add(c.byName[own])
+	add(c.byName[first])
 	for _, of := range helper.SortedByGroupAndVersion(slices.Clone(services)) {
 		add(c.byName[of[0].Spec.Group])
 	}
@@ -100,7 +100,7 @@ func (c *content) arrange(services []*apiregistrationv1.APIService) {
 }
 
 func rank(g *group) int {
-	if g.name == own {
+	if g.name == first {
 		return 0
 	}
 	return 1
@@ -136,13 +136,52 @@ func (g *group) version(name string) *groupVersion {
 	return v
 }
 
-// has reports whether a path is answered.
-func (c *content) has(path string) bool {
-	if path == "/api" || path == "/apis" {
-		return true
+// place tells how a path is answered.
+type place int
+
+const (
+	nowhere place = iota
+	// own are the paths that tell of what the program has itself: they know but one method.
+	own
+	// aggregate are those that are made of what all servers tell: any method gets the same.
+	aggregate
+	// beside is a version that a group of the program itself doesn't have.
+	beside
+)
+
+func (c *content) place(path string) place {
+	switch path {
+	case "/api":
+		return own
+	case "/apis":
+		return aggregate
 	}
 	g, v := c.find(path)
-	return v != nil || g != nil
+	switch {
+	case v != nil && v.builtIn():
+		return own
+	case v != nil, g != nil:
+		return aggregate
+	case c.byName[groupIn(path)].builtIn():
+		return beside
+	}
+	return nowhere
+}
+
+// groupIn is the group that a path names.
+func groupIn(path string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(path, "/apis/"), "/")
+	if strings.HasPrefix(path, "/api/") {
+		return ""
+	}
+	return name
+}
+
+// builtIn tells whether the kinds are the program's.
+func (v *groupVersion) builtIn() bool { return len(v.kinds) > 0 && v.kinds[0].Custom == nil }
+
+func (g *group) builtIn() bool {
+	return g != nil && slices.ContainsFunc(g.versions, (*groupVersion).builtIn)
 }
 
 // find returns the group that a path names, or the version, if it is served here.

@@ -5,12 +5,12 @@ package discovery
 import (
 	"bytes"
 	"encoding/json"
-	"mime"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/munnerz/goautoneg"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -103,28 +103,35 @@ type document struct {
 	err         error
 }
 
-// ServeHTTP answers GET of /api, /apis, and the paths of groups and versions below them.
+// ServeHTTP answers for /api, /apis, and the paths of groups and versions below them.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		answer.Error(w, r, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, "", schema.GroupResource{}, "", "", 0, false))
-		return
-	}
 	c := s.content.Load()
 	key := documentKey{path: strings.TrimSuffix(r.URL.Path, "/")}
+	at := c.place(key.path)
+	switch {
+	case at == nowhere:
+		http.NotFound(w, r)
+		return
+	case at == beside:
+		answer.Error(w, r, generic(http.StatusNotFound))
+		return
+	case at == own && r.Method != http.MethodGet:
+		answer.Error(w, r, generic(http.StatusMethodNotAllowed))
+		return
+	}
 	if key.path == "/api" || key.path == "/apis" {
 		key.media, key.aggregated = wantsAggregated(r)
 	}
 	if !key.aggregated {
 		choice, err := negotiate.Offer{Media: negotiate.All}.Accept(r)
+		if err != nil && at == own {
+			err = negotiate.NotAvailable(serial.JSON.String(), serial.YAML.String(), serial.Protobuf.String())
+		}
 		if err != nil {
 			answer.Error(w, r, err)
 			return
 		}
 		key.media = choice.Media
-	}
-	if !c.has(key.path) {
-		http.NotFound(w, r)
-		return
 	}
 	d := c.document(key)
 	if d.err != nil {
@@ -149,6 +156,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(d.shown(r, key.media))
 }
 
+// generic is an error that has nothing to tell but its code.
+func generic(code int) error {
+	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false)
+}
+
 // shown is the body, as people like to read it if one asks.
 func (d *document) shown(r *http.Request, media serial.MediaType) []byte {
 	if media != serial.JSON || !negotiate.Pretty(r) {
@@ -163,11 +175,8 @@ func (d *document) shown(r *http.Request, media serial.MediaType) []byte {
 
 // wantsAggregated reports whether the client prefers the aggregated form, and in which format.
 func wantsAggregated(r *http.Request) (serial.MediaType, bool) {
-	for clause := range strings.SplitSeq(strings.Join(r.Header["Accept"], ","), ",") {
-		media, params, err := mime.ParseMediaType(strings.TrimSpace(clause))
-		if err != nil {
-			continue
-		}
+	for _, clause := range goautoneg.ParseAccept(strings.Join(r.Header["Accept"], ",")) {
+		media, params := clause.Type+"/"+clause.SubType, clause.Params
 		format, known := serial.ParseMediaType(media)
 		if params["as"] == "" && (known || media == "*/*") {
 			return 0, false

@@ -210,8 +210,60 @@ func TestNotFound(t *testing.T) {
 		if w.Code != want {
 			t.Errorf("%s: %d, want %d", path, w.Code, want)
 		}
-		if w.Code == http.StatusNotFound && w.Body.String() != "404 page not found\n" {
+		beside := path == "/api/v2" // of a group that the program has
+		if w.Code == http.StatusNotFound && strings.Contains(w.Body.String(), "the server could not find the requested resource") != beside {
 			t.Errorf("%s: %q", path, w.Body)
+		}
+	}
+}
+
+// TestMethods: what tells of the program's own groups is only read; what tells of all servers takes whatever comes.
+func TestMethods(t *testing.T) {
+	s := New("192.0.2.1:6443")
+	s.Set(table())
+	for request, want := range map[string]int{
+		"POST /apis": 200, "OPTIONS /apis/apps": 200, "HEAD /apis": 200, "POST /apis/none": 404, "POST /apis/none/v1": 404,
+		"POST /api": 405, "HEAD /api/v1": 405, "PUT /apis/apps/v1": 405, "POST /apis/apps/v9": 404,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(method, path, nil))
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d", request, w.Code, want)
+		}
+	}
+}
+
+// TestNotAcceptable: which words a client reads depends on whom its path belongs to.
+func TestNotAcceptable(t *testing.T) {
+	s := New("192.0.2.1:6443")
+	s.Set(table())
+	for path, want := range map[string]string{
+		"/api": "406: Not Acceptable", "/apis/apps/v1": "406: Not Acceptable",
+		"/apis": "only the following media types are accepted", "/apis/apps": "only the following media types are accepted",
+	} {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("Accept", "text/html")
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != http.StatusNotAcceptable || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// TestAccept chooses the aggregated form wherever it stands among clauses of the same weight.
+func TestAccept(t *testing.T) {
+	const form = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	for accept, want := range map[string]bool{
+		form: true, form + ",application/json": true, "application/json;q=0.5," + form: true,
+		"application/json," + form + ";q=0.5": false, "*/*": false, "text/html," + form: true,
+		strings.Replace(form, "v2", "v2beta1", 1) + ",application/json": false,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/apis", nil)
+		r.Header.Set("Accept", accept)
+		if _, got := wantsAggregated(r); got != want {
+			t.Errorf("%s: %v", accept, got)
 		}
 	}
 }

@@ -137,7 +137,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	d := doors[doorKey{gv, info.Resource, info.Subresource}]
 	if d == nil || d.version.Unserved {
-		answer.Error(w, r, generic(http.StatusNotFound))
+		a.missing(w, r, info, doors)
 		return
 	}
 	c := &call{door: d, api: a, w: w, r: r, ctx: r.Context(), info: info, namespace: info.Namespace, name: info.Name}
@@ -146,6 +146,20 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err := c.serve(); err != nil {
 		answer.Error(w, r, err)
+	}
+}
+
+// missing answers a request for what no door leads to.
+func (a *API) missing(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, doors map[doorKey]*door) {
+	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
+	main := doors[doorKey{gv, info.Resource, ""}]
+	switch isCustom := !a.groups[gv.Group]; {
+	case isCustom && main == nil:
+		http.NotFound(w, r)
+	case isCustom:
+		answer.Error(w, r, apierrors.NewNotFound(main.resource, info.Name))
+	default:
+		answer.Error(w, r, generic(http.StatusNotFound))
 	}
 }
 

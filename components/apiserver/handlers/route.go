@@ -122,7 +122,7 @@ func (c *call) formats() error {
 		return genericWith(http.StatusUnsupportedMediaType,
 			"415: Unsupported Media Type\n\nAvailable representations: "+strings.Join(known, ", "))
 	}
-	return genericWith(http.StatusNotAcceptable, "406: Not Acceptable\n\nAvailable representations: "+strings.Join(known, ", "))
+	return negotiate.NotAvailable(known...)
 }
 
 // The formats of a resource's objects, of streams of them, and of patches.

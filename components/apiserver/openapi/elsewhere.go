@@ -124,7 +124,7 @@ func (c *content) serveElsewhere(w http.ResponseWriter, r *http.Request, path st
 	}
 	d := source.DocumentV2(r.Context())
 	if d == nil || path != pathOf(source) {
-		notFound(w, r)
+		notFound(w)
 		return
 	}
 	c.serveHashed(w, r, path, shorten(d.Hash), func() ([]byte, error) { return convert(d.Body) })

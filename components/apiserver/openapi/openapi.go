@@ -12,10 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
@@ -144,10 +142,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			c.serveHashed(w, r, path, c.rootHash(o), func() ([]byte, error) { return c.documentOfRoot(o) })
 			return
 		}
-		notFound(w, r)
+		notFound(w)
 	}
 }
 
-func notFound(w http.ResponseWriter, r *http.Request) {
-	answer.Error(w, r, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true))
-}
+// notFound has nothing to say, as upstream.
+func notFound(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }

@@ -12,12 +12,9 @@ import (
 	openapiv3 "github.com/google/gnostic-models/openapiv3"
 	"google.golang.org/protobuf/proto"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 )
-
-var noResource schema.GroupResource
 
 // documentKey is a document in one form.
 type documentKey struct {
@@ -86,15 +83,14 @@ func (t *types) choose(r *http.Request) (protobuf, ok bool) {
 
 // serve answers with a document, which write makes as JSON if it isn't there yet.
 func (c *content) serve(w http.ResponseWriter, r *http.Request, key documentKey, hash string, t types, write func() ([]byte, error)) {
+	w.Header().Set("Vary", "Accept, Accept-Encoding")
 	var ok bool
 	if key.proto, ok = t.choose(r); !ok {
-		answer.Error(w, r, apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "get", noResource, "",
-			"only application/json and "+t.proto+" can be had", 0, true))
+		w.WriteHeader(http.StatusNotAcceptable)
 		return
 	}
 	etag := `"` + hash + `"`
 	w.Header().Set("ETag", etag)
-	w.Header().Set("Vary", "Accept, Accept-Encoding")
 	if r.Header.Get("If-None-Match") == etag {
 		w.WriteHeader(http.StatusNotModified)
 		return

@@ -14,8 +14,6 @@ import (
 	"k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
-
-	"quintet.dev/quintet/components/apiserver/handlers/answer"
 )
 
 // growStack makes room for what handlers need. Each request of HTTP/2 has a goroutine of its own, whose small stack would
@@ -86,12 +84,17 @@ func newResolver() *request.RequestInfoFactory {
 	}
 }
 
+// noHTML keeps what a client chose from being read as HTML.
+var noHTML = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
 func (s *Server) withRequestInfo(next http.Handler) http.Handler {
 	resolver := newResolver()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, err := resolver.NewRequestInfo(r)
 		if err != nil {
-			answer.Error(w, r, apierrors.NewInternalError(fmt.Errorf("failed to create RequestInfo: %w", err)))
+			w.Header().Del("Cache-Control")
+			http.Error(w, noHTML.Replace(fmt.Sprintf("Internal Server Error: %q: failed to create RequestInfo: %v", r.RequestURI, err)),
+				http.StatusInternalServerError)
 			return
 		}
 		ctx := request.WithRequestInfo(r.Context(), info)

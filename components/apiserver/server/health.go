@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"k8s.io/component-base/metrics/prometheus/slis"
 )
 
 // Check is one named condition of health.
@@ -45,7 +47,7 @@ func single(c Check) http.HandlerFunc {
 			http.Error(w, fmt.Sprintf("internal server error: %v", err), http.StatusInternalServerError)
 			return
 		}
-		plain(w)
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		fmt.Fprint(w, "ok")
 	}
 }
@@ -68,11 +70,13 @@ func whole(name string, checks []Check) http.HandlerFunc {
 				continue
 			}
 			if err := c.Probe(r); err != nil {
+				slis.ObserveHealthcheck(r.Context(), c.Name, name, slis.Error)
 				// Why is for the log: this page may be open to anybody.
 				fmt.Fprintf(&report, "[-]%s failed: reason withheld\n", c.Name)
 				failed = true
 				continue
 			}
+			slis.ObserveHealthcheck(r.Context(), c.Name, name, slis.Success)
 			fmt.Fprintf(&report, "[+]%s ok\n", c.Name)
 		}
 		if len(excluded) > 0 {

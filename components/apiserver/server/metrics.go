@@ -28,10 +28,12 @@ type metrics struct {
 	bodies      *prometheus.HistogramVec
 	handshakes  handshakes
 	access      accessMetrics
+	started     time.Time // the process, as near as it matters
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
 	m := &metrics{
+		started: time.Now(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "apiserver_request_total",
 			Help: "Requests served, by verb, resource and response code.",
@@ -71,7 +73,7 @@ func (m *metrics) handler(registry *prometheus.Registry, disabled []string) http
 	return promhttp.HandlerFor(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		found, err := all.Gather()
 		return slices.DeleteFunc(found, func(f *dto.MetricFamily) bool { return slices.Contains(disabled, f.GetName()) }), err
-	}), promhttp.HandlerOpts{})
+	}), promhttp.HandlerOpts{ProcessStartTime: m.started})
 }
 
 // component is what label component says of requests for resources.

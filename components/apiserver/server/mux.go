@@ -10,7 +10,8 @@ import (
 // index at "/" does. It is filled before the server runs.
 type Mux struct {
 	exact    map[string]http.Handler
-	prefixes []prefix // longest first
+	services map[string]bool // exact paths that may end in "/"
+	prefixes []prefix        // longest first
 }
 
 type prefix struct {
@@ -19,10 +20,16 @@ type prefix struct {
 }
 
 // NewMux makes an empty Mux.
-func NewMux() *Mux { return &Mux{exact: map[string]http.Handler{}} }
+func NewMux() *Mux { return &Mux{exact: map[string]http.Handler{}, services: map[string]bool{}} }
 
 // Exact serves one path; the last one given wins.
 func (m *Mux) Exact(path string, h http.Handler) { m.exact[path] = h }
+
+// Service serves one path, also with a "/" at its end.
+func (m *Mux) Service(path string, h http.Handler) {
+	m.Exact(path, h)
+	m.services[path] = true
+}
 
 // Prefix serves all paths below path, which ends in "/", that no longer prefix and no exact path serves.
 func (m *Mux) Prefix(path string, h http.Handler) {
@@ -51,8 +58,8 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.ServeHTTP(w, r)
 		return
 	}
-	if h, ok := m.exact[strings.TrimSuffix(path, "/")]; ok {
-		h.ServeHTTP(w, r)
+	if service, ok := strings.CutSuffix(path, "/"); ok && m.services[service] {
+		m.exact[service].ServeHTTP(w, r)
 		return
 	}
 	for _, p := range m.prefixes {
@@ -63,3 +70,9 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	http.NotFound(w, r)
 }
+
+// handles lets libraries install what they serve.
+type handles struct{ *Mux }
+
+// Handle serves one path.
+func (h handles) Handle(path string, handler http.Handler) { h.Exact(path, handler) }

@@ -11,12 +11,14 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/component-base/metrics/prometheus/slis"
 )
 
 // Config of a Server.
@@ -103,6 +105,7 @@ func New(config Config) (*Server, error) {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(config.TLS == nil || slices.Contains(config.TLS.NextProtos, "h2"))
+	slis.SLIMetricsWithReset{}.Install(handles{s.config.Paths})
 	s.http = &http.Server{
 		Protocols:         protocols,
 		Handler:           s.chain(http.HandlerFunc(s.dispatch)),
@@ -155,6 +158,10 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 			h.ServeHTTP(w, r)
 			return
 		}
+	}
+	if strings.HasPrefix(r.URL.Path, "//") { // which tells of a resource when it is taken apart, but is no path of one
+		http.NotFound(w, r)
+		return
 	}
 	if info := infoOf(r); info.IsResourceRequest {
 		s.config.API.ServeHTTP(w, r)

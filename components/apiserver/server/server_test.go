@@ -119,6 +119,9 @@ func TestHealth(t *testing.T) {
 		{"/readyz?exclude=sick", 200, "ok"},
 		{"/readyz/sick", 500, "internal server error: secret reason\n"},
 		{"/readyz/ping", 200, "ok"},
+		{"/readyz/nope", 404, "404 page not found\n"},
+		{"/healthz/", 404, "404 page not found\n"},
+		{"/livez?exclude=nope&verbose", 200, "[+]ping ok\nwarn: some health checks cannot be excluded: no matches for \"nope\"\nlivez check passed\n"},
 	}
 	for _, c := range cases {
 		if w := ask(s, http.MethodGet, c.path); w.Code != c.code || w.Body.String() != c.want {
@@ -224,5 +227,27 @@ func TestRetryLater(t *testing.T) {
 	}
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPaths: only what is said to be a service may have a slash at its end, and nothing may begin with two.
+func TestPaths(t *testing.T) {
+	m := NewMux()
+	m.Service("/version", http.HandlerFunc(ok))
+	s := serverOf(t, ok, func(c *Config) { c.Paths = m })
+	for path, want := range map[string]int{
+		"/version": 200, "/version/": 200, "/metrics": 200, "/metrics/": 404, "/metrics/slis": 200, "/api/v1/pods": 200, "//api/v1/pods": 404,
+		"/api/v1/watch": 500,
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.URL.Path, r.RequestURI = path, path
+		w := httptest.NewRecorder()
+		s.Handler().ServeHTTP(w, r)
+		if w.Code != want {
+			t.Errorf("%s: %d, want %d", path, w.Code, want)
+		}
+		if want := "Internal Server Error: \"/api/v1/watch\": failed to create RequestInfo: "; w.Code == 500 && !strings.HasPrefix(w.Body.String(), want) {
+			t.Errorf("%s: %s", path, w.Body)
+		}
 	}
 }

@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	"github.com/munnerz/goautoneg"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/serial"
 )
@@ -147,6 +149,14 @@ func notAcceptable(media []serial.MediaType, name func(serial.MediaType) string)
 // NotAcceptable is the answer to a request for what can't be had in that form.
 func NotAcceptable(message string) error {
 	return &failure{http.StatusNotAcceptable, metav1.StatusReasonNotAcceptable, message}
+}
+
+// NotAvailable is the answer to a request for a form in which an endpoint has nothing, in the words of the paths of the program's own
+// groups.
+func NotAvailable(known ...string) error {
+	err := apierrors.NewGenericServerResponse(http.StatusNotAcceptable, "", schema.GroupResource{}, "", "", 0, false)
+	err.ErrStatus.Message = "406: Not Acceptable\n\nAvailable representations: " + strings.Join(known, ", ")
+	return err
 }
 
 // Unsupported is the answer to a body in a format that the endpoint doesn't read.
