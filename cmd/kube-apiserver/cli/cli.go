@@ -3,14 +3,14 @@ package cli
 
 import (
 	"context"
-	"os"
-	"runtime/debug"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
 	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/internal/command"
+	"quintet.dev/quintet/internal/footprint"
 )
 
 // Beside is what runs in the process of a server, as a client of it from which nothing is withheld. It ends with ctx.
@@ -19,9 +19,7 @@ type Beside func(ctx context.Context, client *rest.Config, config apiserver.Conf
 // Main runs the program with the process's arguments and signals, and beside, which may be nil, for as long. It returns
 // the exit code.
 func Main(beside Beside) int {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // what it holds is large and lives long: a third less memory for no time that shows
-	}
+	footprint.Pace()
 	config := &apiserver.Config{}
 	return command.Main(command.Program{
 		Name:    "kube-apiserver",
@@ -33,12 +31,29 @@ func Main(beside Beside) int {
 			if err != nil {
 				return err
 			}
+			go trim(ctx, server.Ready())
 			if beside == nil {
 				return server.Run(ctx)
 			}
 			return runBoth(ctx, server, func(ctx context.Context) error { return beside(ctx, server.Client(), *config) })
 		},
 	})
+}
+
+// settling is how long after the start a server is still busy with what comes at once: the first clients, their first writes.
+const settling = 500 * time.Millisecond
+
+func trim(ctx context.Context, ready <-chan struct{}) {
+	select {
+	case <-ctx.Done():
+		return
+	case <-ready:
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(settling):
+		footprint.Trim()
+	}
 }
 
 // runBoth runs a server, and beside it for as long: the server is the last to end, so that its clients find it.
