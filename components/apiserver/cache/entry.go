@@ -3,6 +3,7 @@ package cache
 import (
 	"sync"
 	"sync/atomic"
+	"weak"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -45,29 +46,49 @@ type Format struct {
 	budget *budget
 }
 
-// Encoded returns the body of the object in a format (see package serial), which must not be changed.
-func (e *Entry) Encoded(f *Format) ([]byte, error) {
+// Encoded returns the body of the object in a format (see package serial), which must not be changed. It is kept, as far as
+// the budget goes: lists and watches want it again and again.
+func (e *Entry) Encoded(f *Format) ([]byte, error) { return e.encoded(f, true) }
+
+// EncodedOnce does the same for somebody who may be the only one to ask, as he is who has just written the object. Until the
+// next collection of garbage the body is there for others; it is kept if one of them comes.
+func (e *Entry) EncodedOnce(f *Format) ([]byte, error) { return e.encoded(f, false) }
+
+func (e *Entry) encoded(f *Format, keep bool) ([]byte, error) {
 	if body := e.kept(f); body != nil {
 		return body, nil
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if body := e.kept(f); body != nil {
-		return body, nil
+	n := e.link(f)
+	if body := n.body.Load(); body != nil {
+		return *body, nil
 	}
-	body, err := f.Encode(e.Object)
-	if err != nil {
-		return nil, err
+	body := n.recent.Value()
+	if body == nil {
+		made, err := f.Encode(e.Object)
+		if err != nil {
+			return nil, err
+		}
+		body = &made
+		if !keep {
+			n.recent = weak.Make(body)
+			return made, nil
+		}
 	}
-	e.keep(f, body)
-	return body, nil
+	n.recent = weak.Pointer[[]byte]{}
+	n.body.Store(body)
+	f.budget.spend(n, len(*body))
+	return *body, nil
 }
 
-// encoding is a link in the list of an entry's kept encodings. body is taken away when the budget is spent.
+// encoding is a link in the list of an entry's encodings. body is taken away when the budget is spent; recent is one that
+// only one has asked for.
 type encoding struct {
 	format *Format
 	body   atomic.Pointer[[]byte]
 	used   atomic.Bool
+	recent weak.Pointer[[]byte] // guarded by the entry's mu
 	next   *encoding
 }
 
@@ -87,17 +108,15 @@ func (e *Entry) kept(f *Format) []byte {
 	return nil
 }
 
-// keep is called with e.mu held.
-func (e *Entry) keep(f *Format, body []byte) {
-	for n := e.encodings.Load(); n != nil; n = n.next {
+// link finds the place of a format, or makes it. It is called with e.mu held.
+func (e *Entry) link(f *Format) *encoding {
+	first := e.encodings.Load()
+	for n := first; n != nil; n = n.next {
 		if n.format == f {
-			n.body.Store(&body)
-			f.budget.spend(n, len(body))
-			return
+			return n
 		}
 	}
-	n := &encoding{format: f, next: e.encodings.Load()}
-	n.body.Store(&body)
+	n := &encoding{format: f, next: first}
 	e.encodings.Store(n)
-	f.budget.spend(n, len(body))
+	return n
 }

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -35,6 +36,34 @@ func TestEncodedOncePerFormat(t *testing.T) {
 		if !strings.HasPrefix(string(one), c.want) || &one[0] != &two[0] {
 			t.Errorf("%v: got %q", c, one)
 		}
+	}
+}
+
+// TestEncodedOnceIsForgotten: what nobody else asks for goes with the garbage; what somebody does is kept.
+func TestEncodedOnceIsForgotten(t *testing.T) {
+	f := startMemory(t)
+	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
+	alone, shared := f.create("a", "x", ""), f.create("a", "y", "")
+	for _, e := range []*Entry{alone, shared} {
+		body, err := e.EncodedOnce(format)
+		f.must(err)
+		if e.kept(format) != nil {
+			t.Error("a body is kept at once")
+		}
+		if e == shared {
+			again, err := e.Encoded(format)
+			f.must(err)
+			if &again[0] != &body[0] {
+				t.Error("it is encoded a second time")
+			}
+		}
+	}
+	runtime.GC()
+	if alone.link(format).recent.Value() != nil {
+		t.Error("a body outlives its only reader")
+	}
+	if shared.kept(format) == nil {
+		t.Error("a shared body is not kept")
 	}
 }
 

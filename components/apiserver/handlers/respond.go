@@ -76,7 +76,7 @@ func innerPackage(group string) string {
 
 func (c *call) body(code int, f *cache.Format, e *cache.Entry) error {
 	c.auditEntry(f, e)
-	body, err := e.Encoded(f)
+	body, err := e.EncodedOnce(f)
 	if err != nil {
 		return err
 	}
