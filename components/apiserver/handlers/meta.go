@@ -3,6 +3,7 @@ package handlers
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -127,15 +128,15 @@ func (c *call) prepareUpdate(obj, old kinds.Object) error {
 		s.PrepareUpdate(c.ctx, obj, old)
 	}
 	keepIdentity(obj, old)
-	errs := validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, path.ValidatePathSegmentName, metadata)
-	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, metadata)...)
+	// Some kinds tell the same again, as part of their own checks.
+	ofObject := validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, path.ValidatePathSegmentName, metadata)
+	ofChange := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadata)
+	errs := slices.Concat(ofObject, ofChange)
 	if s.Meta == kinds.MetaChanges || s.Meta == kinds.MetaAll {
-		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(obj, old, metadata)...)
-		errs = append(errs, finalizerErrors(s, obj)...)
+		errs = slices.Concat(errs, ofChange, finalizerErrors(s, obj))
 	}
 	if s.Meta == kinds.MetaObjects || s.Meta == kinds.MetaAll {
-		errs = append(errs, validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, path.ValidatePathSegmentName, metadata)...)
-		errs = append(errs, finalizerErrors(s, obj)...)
+		errs = slices.Concat(errs, ofObject, finalizerErrors(s, obj))
 	}
 	if s.ValidateUpdate != nil {
 		errs = append(errs, s.ValidateUpdate(c.ctx, obj, old)...)

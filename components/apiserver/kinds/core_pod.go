@@ -6,12 +6,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/warning"
 
 	"quintet.dev/quintet/components/apiserver/kinds/core"
+	"quintet.dev/quintet/components/apiserver/kinds/equality"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 )
 
@@ -160,7 +160,7 @@ func restore(new, old *corev1.Pod) {
 }
 
 func bumpPod(new, old *corev1.Pod) {
-	if !apiequality.Semantic.DeepEqual(new.Spec, old.Spec) {
+	if !equality.Semantic(&new.Spec, &old.Spec) {
 		new.Generation = old.Generation + 1
 	}
 }

@@ -3,8 +3,9 @@ package kinds
 import (
 	"context"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quintet.dev/quintet/components/apiserver/kinds/equality"
 )
 
 // parts tells where a kind keeps its spec and status, and makes of that the preparing hooks that most kinds share.
@@ -23,7 +24,7 @@ func (p parts[P, S, T]) create(_ context.Context, obj P) {
 // update keeps the status and raises the generation when the spec changed.
 func (p parts[P, S, T]) update(ctx context.Context, new, old P) {
 	p.keepStatus(ctx, new, old)
-	if !apiequality.Semantic.DeepEqual(p.spec(new), p.spec(old)) {
+	if !equality.Semantic(p.spec(new), p.spec(old)) {
 		new.SetGeneration(old.GetGeneration() + 1)
 	}
 }

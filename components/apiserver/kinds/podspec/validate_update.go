@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/equality"
 )
 
 // mutable names what an update of a pod may change, for the error about all else.
@@ -51,7 +52,7 @@ func ValidateUpdate(new, old *corev1.Pod) field.ErrorList {
 		munged.NodeSelector = old.Spec.NodeSelector
 		munged.Affinity = withNodeAffinity(munged.Affinity, old.Spec.Affinity)
 	}
-	if !apiequality.Semantic.DeepEqual(*munged, old.Spec) {
+	if !equality.Semantic(munged, &old.Spec) {
 		errs = append(errs, field.Forbidden(path, fmt.Sprintf("pod updates may not change fields other than %s\n%v",
 			strings.Join(mutable, ","), diff.Diff(UnversionedSpec(&old.Spec), UnversionedSpec(munged)))))
 	}
@@ -120,7 +121,7 @@ func onlyAddedTolerations(new, old []corev1.Toleration, path *field.Path) field.
 		for j := range new {
 			is := new[j]
 			is.TolerationSeconds = nil
-			if kept = apiequality.Semantic.DeepEqual(was, is); kept {
+			if kept = equality.Semantic(was, is); kept {
 				break
 			}
 		}

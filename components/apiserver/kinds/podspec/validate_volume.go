@@ -38,8 +38,8 @@ func validateVolumes(list []corev1.Volume, meta *metav1.ObjectMeta, path *field.
 // (second) or where their own fields are named (path).
 type member struct {
 	name, second, path string
-	set                bool
-	check              func(at *field.Path) field.ErrorList
+	set                func(*corev1.Volume) bool
+	check              func(s *source, at *field.Path) field.ErrorList
 }
 
 // validateSource checks that the volume has one type, and that type's fields. The order is the one in which upstream
@@ -47,8 +47,9 @@ type member struct {
 func validateSource(v *corev1.Volume, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	found := false
-	for _, m := range members(v, meta, path) {
-		if !m.set {
+	for i := range members {
+		m := &members[i]
+		if !m.set(v) {
 			continue
 		}
 		if found {
@@ -56,7 +57,7 @@ func validateSource(v *corev1.Volume, meta *metav1.ObjectMeta, path *field.Path)
 			continue
 		}
 		found = true
-		errs = append(errs, m.check(path.Child(or(m.path, m.name)))...)
+		errs = append(errs, m.check(&source{v, meta, path}, path.Child(or(m.path, m.name)))...)
 	}
 	if !found {
 		errs = append(errs, field.Required(path, "must specify a volume type"))
@@ -64,69 +65,77 @@ func validateSource(v *corev1.Volume, meta *metav1.ObjectMeta, path *field.Path)
 	return errs
 }
 
-func members(v *corev1.Volume, meta *metav1.ObjectMeta, path *field.Path) []member {
-	on := func(name string, set bool, check func(at *field.Path) field.ErrorList) member {
-		return member{name: name, set: set, check: check}
-	}
-	return []member{
-		on("emptyDir", v.EmptyDir != nil, func(at *field.Path) field.ErrorList { return validateEmptyDir(v.EmptyDir, at) }),
-		on("hostPath", v.HostPath != nil, func(at *field.Path) field.ErrorList { return HostPath(v.HostPath, at) }),
-		on("gitRepo", v.GitRepo != nil, func(at *field.Path) field.ErrorList { return validateGitRepo(v.GitRepo, at) }),
-		{name: "gcePersistentDisk", path: "persistentDisk", set: v.GCEPersistentDisk != nil,
-			check: func(at *field.Path) field.ErrorList { return GCEPersistentDisk(v.GCEPersistentDisk, at) }},
-		on("awsElasticBlockStore", v.AWSElasticBlockStore != nil, func(at *field.Path) field.ErrorList { return AWSElasticBlockStore(v.AWSElasticBlockStore, at) }),
-		on("secret", v.Secret != nil, func(at *field.Path) field.ErrorList { return validateSecretVolume(v.Secret, at) }),
-		on("nfs", v.NFS != nil, func(at *field.Path) field.ErrorList { return NFS(v.NFS, at) }),
-		on("iscsi", v.ISCSI != nil, func(at *field.Path) field.ErrorList { return validateISCSI(v.ISCSI, v.Name, at, path.Child("name")) }),
-		on("glusterfs", v.Glusterfs != nil, func(at *field.Path) field.ErrorList {
-			return append(required1(v.Glusterfs.EndpointsName, at.Child("endpoints")), required1(v.Glusterfs.Path, at.Child("path"))...)
-		}),
-		on("flocker", v.Flocker != nil, func(at *field.Path) field.ErrorList { return Flocker(v.Flocker, at) }),
-		on("persistentVolumeClaim", v.PersistentVolumeClaim != nil, func(at *field.Path) field.ErrorList {
-			return required1(v.PersistentVolumeClaim.ClaimName, at.Child("claimName"))
-		}),
-		on("rbd", v.RBD != nil, func(at *field.Path) field.ErrorList {
-			return append(requiredList(v.RBD.CephMonitors, at.Child("monitors")), required1(v.RBD.RBDImage, at.Child("image"))...)
-		}),
-		on("cinder", v.Cinder != nil, func(at *field.Path) field.ErrorList {
-			return append(required1(v.Cinder.VolumeID, at.Child("volumeID")), secretName(v.Cinder.SecretRef, at)...)
-		}),
-		{name: "cephfs", second: "cephFS", set: v.CephFS != nil,
-			check: func(at *field.Path) field.ErrorList { return requiredList(v.CephFS.Monitors, at.Child("monitors")) }},
-		on("quobyte", v.Quobyte != nil, func(at *field.Path) field.ErrorList { return Quobyte(v.Quobyte, at) }),
-		{name: "downwardAPI", second: "downwarAPI", set: v.DownwardAPI != nil,
-			check: func(at *field.Path) field.ErrorList { return validateDownward(v.DownwardAPI, at) }},
-		on("fc", v.FC != nil, func(at *field.Path) field.ErrorList { return FC(v.FC, at) }),
-		on("flexVolume", v.FlexVolume != nil, func(at *field.Path) field.ErrorList {
-			return FlexVolume(v.FlexVolume.Driver, v.FlexVolume.Options, at)
-		}),
-		on("configMap", v.ConfigMap != nil, func(at *field.Path) field.ErrorList { return validateConfigMapVolume(v.ConfigMap, at) }),
-		on("azureFile", v.AzureFile != nil, func(at *field.Path) field.ErrorList {
-			return append(required1(v.AzureFile.SecretName, at.Child("secretName")), required1(v.AzureFile.ShareName, at.Child("shareName"))...)
-		}),
-		on("vsphereVolume", v.VsphereVolume != nil, func(at *field.Path) field.ErrorList {
-			return required1(v.VsphereVolume.VolumePath, at.Child("volumePath"))
-		}),
-		on("photonPersistentDisk", v.PhotonPersistentDisk != nil, func(at *field.Path) field.ErrorList {
-			return required1(v.PhotonPersistentDisk.PdID, at.Child("pdID"))
-		}),
-		on("portworxVolume", v.PortworxVolume != nil, func(at *field.Path) field.ErrorList {
-			return required1(v.PortworxVolume.VolumeID, at.Child("volumeID"))
-		}),
-		on("azureDisk", v.AzureDisk != nil, func(at *field.Path) field.ErrorList { return AzureDisk(v.AzureDisk, at) }),
-		on("storageos", v.StorageOS != nil, func(at *field.Path) field.ErrorList { return validateStorageOS(v.StorageOS, at) }),
-		on("projected", v.Projected != nil, func(at *field.Path) field.ErrorList { return validateProjected(v.Projected, at) }),
-		on("scaleIO", v.ScaleIO != nil, func(at *field.Path) field.ErrorList {
-			return ScaleIO(v.ScaleIO.Gateway, v.ScaleIO.System, v.ScaleIO.VolumeName, at)
-		}),
-		on("csi", v.CSI != nil, func(at *field.Path) field.ErrorList { return validateCSI(v.CSI, at) }),
-		on("ephemeral", v.Ephemeral != nil, func(at *field.Path) field.ErrorList {
-			return append(validateEphemeralVolume(v.Ephemeral, at), claimName(v.Name, meta, path.Child("name"))...)
-		}),
-		on("image", v.Image != nil, func(at *field.Path) field.ErrorList {
-			return append(required1(v.Image.Reference, at.Child("reference")), pullPolicies(v.Image.PullPolicy, at.Child("pullPolicy"))...)
-		}),
-	}
+// source is a volume whose type is looked at.
+type source struct {
+	*corev1.Volume
+	meta *metav1.ObjectMeta
+	path *field.Path
+}
+
+var members = []member{
+	{name: "emptyDir", set: func(v *corev1.Volume) bool { return v.EmptyDir != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateEmptyDir(s.EmptyDir, at) }},
+	{name: "hostPath", set: func(v *corev1.Volume) bool { return v.HostPath != nil }, check: func(s *source, at *field.Path) field.ErrorList { return HostPath(s.HostPath, at) }},
+	{name: "gitRepo", set: func(v *corev1.Volume) bool { return v.GitRepo != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateGitRepo(s.GitRepo, at) }},
+	{name: "gcePersistentDisk", path: "persistentDisk", set: func(v *corev1.Volume) bool { return v.GCEPersistentDisk != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return GCEPersistentDisk(s.GCEPersistentDisk, at) }},
+	{name: "awsElasticBlockStore", set: func(v *corev1.Volume) bool { return v.AWSElasticBlockStore != nil }, check: func(s *source, at *field.Path) field.ErrorList {
+		return AWSElasticBlockStore(s.AWSElasticBlockStore, at)
+	}},
+	{name: "secret", set: func(v *corev1.Volume) bool { return v.Secret != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateSecretVolume(s.Secret, at) }},
+	{name: "nfs", set: func(v *corev1.Volume) bool { return v.NFS != nil }, check: func(s *source, at *field.Path) field.ErrorList { return NFS(s.NFS, at) }},
+	{name: "iscsi", set: func(v *corev1.Volume) bool { return v.ISCSI != nil }, check: func(s *source, at *field.Path) field.ErrorList {
+		return validateISCSI(s.ISCSI, s.Name, at, s.path.Child("name"))
+	}},
+	{name: "glusterfs", set: func(v *corev1.Volume) bool { return v.Glusterfs != nil }, check: func(s *source, at *field.Path) field.ErrorList {
+		return append(required1(s.Glusterfs.EndpointsName, at.Child("endpoints")), required1(s.Glusterfs.Path, at.Child("path"))...)
+	}},
+	{name: "flocker", set: func(v *corev1.Volume) bool { return v.Flocker != nil }, check: func(s *source, at *field.Path) field.ErrorList { return Flocker(s.Flocker, at) }},
+	{name: "persistentVolumeClaim", set: func(v *corev1.Volume) bool { return v.PersistentVolumeClaim != nil }, check: func(s *source, at *field.Path) field.ErrorList {
+		return required1(s.PersistentVolumeClaim.ClaimName, at.Child("claimName"))
+	}},
+	{name: "rbd", set: func(v *corev1.Volume) bool { return v.RBD != nil }, check: func(s *source, at *field.Path) field.ErrorList {
+		return append(requiredList(s.RBD.CephMonitors, at.Child("monitors")), required1(s.RBD.RBDImage, at.Child("image"))...)
+	}},
+	{name: "cinder", set: func(v *corev1.Volume) bool { return v.Cinder != nil }, check: func(s *source, at *field.Path) field.ErrorList {
+		return append(required1(s.Cinder.VolumeID, at.Child("volumeID")), secretName(s.Cinder.SecretRef, at)...)
+	}},
+	{name: "cephfs", second: "cephFS", set: func(v *corev1.Volume) bool { return v.CephFS != nil },
+		check: func(s *source, at *field.Path) field.ErrorList {
+			return requiredList(s.CephFS.Monitors, at.Child("monitors"))
+		}},
+	{name: "quobyte", set: func(v *corev1.Volume) bool { return v.Quobyte != nil }, check: func(s *source, at *field.Path) field.ErrorList { return Quobyte(s.Quobyte, at) }},
+	{name: "downwardAPI", second: "downwarAPI", set: func(v *corev1.Volume) bool { return v.DownwardAPI != nil },
+		check: func(s *source, at *field.Path) field.ErrorList { return validateDownward(s.DownwardAPI, at) }},
+	{name: "fc", set: func(v *corev1.Volume) bool { return v.FC != nil }, check: func(s *source, at *field.Path) field.ErrorList { return FC(s.FC, at) }},
+	{name: "flexVolume", set: func(v *corev1.Volume) bool { return v.FlexVolume != nil }, check: func(s *source, at *field.Path) field.ErrorList {
+		return FlexVolume(s.FlexVolume.Driver, s.FlexVolume.Options, at)
+	}},
+	{name: "configMap", set: func(v *corev1.Volume) bool { return v.ConfigMap != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateConfigMapVolume(s.ConfigMap, at) }},
+	{name: "azureFile", set: func(v *corev1.Volume) bool { return v.AzureFile != nil }, check: func(s *source, at *field.Path) field.ErrorList {
+		return append(required1(s.AzureFile.SecretName, at.Child("secretName")), required1(s.AzureFile.ShareName, at.Child("shareName"))...)
+	}},
+	{name: "vsphereVolume", set: func(v *corev1.Volume) bool { return v.VsphereVolume != nil }, check: func(s *source, at *field.Path) field.ErrorList {
+		return required1(s.VsphereVolume.VolumePath, at.Child("volumePath"))
+	}},
+	{name: "photonPersistentDisk", set: func(v *corev1.Volume) bool { return v.PhotonPersistentDisk != nil }, check: func(s *source, at *field.Path) field.ErrorList {
+		return required1(s.PhotonPersistentDisk.PdID, at.Child("pdID"))
+	}},
+	{name: "portworxVolume", set: func(v *corev1.Volume) bool { return v.PortworxVolume != nil }, check: func(s *source, at *field.Path) field.ErrorList {
+		return required1(s.PortworxVolume.VolumeID, at.Child("volumeID"))
+	}},
+	{name: "azureDisk", set: func(v *corev1.Volume) bool { return v.AzureDisk != nil }, check: func(s *source, at *field.Path) field.ErrorList { return AzureDisk(s.AzureDisk, at) }},
+	{name: "storageos", set: func(v *corev1.Volume) bool { return v.StorageOS != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateStorageOS(s.StorageOS, at) }},
+	{name: "projected", set: func(v *corev1.Volume) bool { return v.Projected != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateProjected(s.Projected, at) }},
+	{name: "scaleIO", set: func(v *corev1.Volume) bool { return v.ScaleIO != nil }, check: func(s *source, at *field.Path) field.ErrorList {
+		return ScaleIO(s.ScaleIO.Gateway, s.ScaleIO.System, s.ScaleIO.VolumeName, at)
+	}},
+	{name: "csi", set: func(v *corev1.Volume) bool { return v.CSI != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateCSI(s.CSI, at) }},
+	{name: "ephemeral", set: func(v *corev1.Volume) bool { return v.Ephemeral != nil }, check: func(s *source, at *field.Path) field.ErrorList {
+		return append(validateEphemeralVolume(s.Ephemeral, at), claimName(s.Name, s.meta, s.path.Child("name"))...)
+	}},
+	{name: "image", set: func(v *corev1.Volume) bool { return v.Image != nil }, check: func(s *source, at *field.Path) field.ErrorList {
+		return append(required1(s.Image.Reference, at.Child("reference")), pullPolicies(s.Image.PullPolicy, at.Child("pullPolicy"))...)
+	}},
 }
 
 func validateEphemeralVolume(e *corev1.EphemeralVolumeSource, path *field.Path) field.ErrorList {

@@ -1,0 +1,88 @@
+// Package equality compares objects as the API does, and is quick where they are the same, as most parts of most changed
+// objects are.
+package equality
+
+import (
+	"reflect"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Semantic tells whether two values mean the same: nil and empty do.
+func Semantic[T any](a, b T) bool {
+	return Identical(reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem()) || apiequality.Semantic.DeepEqual(a, b)
+}
+
+// Identical tells whether two values of one type are the same, to the last difference between nil and empty. It may say no of
+// values that mean the same.
+func Identical(a, b reflect.Value) bool {
+	switch a.Kind() {
+	case reflect.Pointer:
+		if a.Pointer() == b.Pointer() {
+			return true
+		}
+		return !a.IsNil() && !b.IsNil() && Identical(a.Elem(), b.Elem())
+	case reflect.Struct:
+		return equalStructs(a, b)
+	case reflect.Slice:
+		if a.Len() != b.Len() || a.IsNil() != b.IsNil() {
+			return false
+		}
+		if a.UnsafePointer() == b.UnsafePointer() {
+			return true
+		}
+		for i := range a.Len() {
+			if !Identical(a.Index(i), b.Index(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Map:
+		return equalMaps(a, b)
+	case reflect.String:
+		return a.String() == b.String()
+	case reflect.Bool:
+		return a.Bool() == b.Bool()
+	}
+	if a.CanInt() {
+		return a.Int() == b.Int()
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
+}
+
+func equalStructs(a, b reflect.Value) bool {
+	if a.Type() == quantity {
+		x, y := a.Interface().(resource.Quantity), b.Interface().(resource.Quantity)
+		return x.Format == y.Format && x.Cmp(y) == 0 // they may remember how they are written, or not
+	}
+	for i := range a.NumField() {
+		if !a.Type().Field(i).IsExported() {
+			return reflect.DeepEqual(a.Interface(), b.Interface())
+		}
+	}
+	for i := range a.NumField() {
+		if !Identical(a.Field(i), b.Field(i)) {
+			return false
+		}
+	}
+	return true
+}
+
+var quantity = reflect.TypeFor[resource.Quantity]()
+
+func equalMaps(a, b reflect.Value) bool {
+	if a.Len() != b.Len() || a.IsNil() != b.IsNil() {
+		return false
+	}
+	if a.UnsafePointer() == b.UnsafePointer() {
+		return true
+	}
+	for each := a.MapRange(); each.Next(); {
+		other := b.MapIndex(each.Key())
+		if !other.IsValid() || !Identical(each.Value(), other) {
+			return false
+		}
+	}
+	return true
+}
