@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
@@ -31,8 +30,8 @@ type door struct {
 	resource schema.GroupResource
 	post     Post
 	connect  Connect
-	// fields makes what tracks, in one write, who manages which fields through this door.
-	fields func() (*managedfields.FieldManager, error)
+	// fields gives out what tracks, in one write, who manages which fields through this door.
+	fields func() (*ledger, error)
 }
 
 // open adds the doors of a version to doors.

@@ -78,6 +78,7 @@ type patcher struct {
 	*call
 	kind    types.PatchType
 	body    []byte
+	clean   bool // nothing is wrong with the body
 	options *metav1.PatchOptions
 }
 
@@ -92,7 +93,7 @@ func (p *patcher) next(current *cache.Entry) (kinds.Object, error) {
 		}
 	} else {
 		var body []byte
-		if body, err = current.Encoded(p.format(serial.JSON, cache.Whole)); err == nil {
+		if body, err = current.EncodedOnce(p.format(serial.JSON, cache.Whole)); err == nil {
 			err = p.textual(body, into, p.gvk)
 		}
 	}

@@ -97,6 +97,7 @@ func (c *call) runScale(dryRun []string, a attributes, next func(live *autoscali
 	if err != nil {
 		return err
 	}
+	defer fields.close()
 	e, _, err := c.run(change{options: a.options, dryRun: dryRun, next: func(current *cache.Entry) (kinds.Object, error) {
 		parent := current.Object
 		books := c.scaleFields(parent)
@@ -104,7 +105,7 @@ func (c *call) runScale(dryRun []string, a attributes, next func(live *autoscali
 		if live.ManagedFields, err = books.ToSubresource(); err != nil {
 			return nil, err
 		}
-		wanted, err := next(live.DeepCopy(), fields)
+		wanted, err := next(live.DeepCopy(), fields.FieldManager)
 		if err != nil {
 			return nil, err
 		}

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/equality"
 	"quintet.dev/quintet/components/apiserver/openapi"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
@@ -63,21 +64,44 @@ func typesThatExtend() managedfields.TypeConverter {
 // Warm makes what the first write would otherwise wait for.
 func (a *API) Warm() { a.tracker.types() }
 
-// managers returns what makes the field managers of a door, one for each write.
-func (t *tracker) managers(d *door) func() (*managedfields.FieldManager, error) {
+// ledger is what books one write. It is closed when that is done, and used again then.
+type ledger struct {
+	*managedfields.FieldManager
+	typer *typer
+	pool  *sync.Pool // nil if it isn't used again
+}
+
+func (l *ledger) close() {
+	if l.pool != nil {
+		clear(l.typer.made)
+		l.typer.made = l.typer.made[:0]
+		l.pool.Put(l)
+	}
+}
+
+// single makes ledgers that are used once.
+func single(make func() (*managedfields.FieldManager, error)) func() (*ledger, error) {
+	return func() (*ledger, error) {
+		manager, err := make()
+		return &ledger{FieldManager: manager}, err
+	}
+}
+
+// managers returns what gives out the ledgers of a door, one for each write.
+func (t *tracker) managers(d *door) func() (*ledger, error) {
 	sub := ""
 	if d.sub != nil {
 		sub = d.sub.Name
 	}
 	if d.sub != nil && d.sub.Scale != nil {
-		return func() (*managedfields.FieldManager, error) {
+		return single(func() (*managedfields.FieldManager, error) {
 			c := scaleConverter{}
 			return managedfields.NewDefaultFieldManager(t.deduced, c, c, c, d.gvk, d.gvk.GroupVersion(), sub, nil)
-		}
+		})
 	}
 	filter := filterOf(d)
 	if d.kind.Custom != nil {
-		return func() (*managedfields.FieldManager, error) { return customManager(d, sub, filter) }
+		return single(func() (*managedfields.FieldManager, error) { return customManager(d, sub, filter) })
 	}
 	c := newConverter(d)
 	all := t.types
@@ -86,13 +110,19 @@ func (t *tracker) managers(d *door) func() (*managedfields.FieldManager, error) 
 		all = t.extending
 	}
 	if d.kind.Answer != nil {
-		return func() (*managedfields.FieldManager, error) {
+		return single(func() (*managedfields.FieldManager, error) {
 			return managedfields.NewDefaultFieldManager(t.deduced, c, c, c, d.gvk, d.kind.Hub, sub, filter)
-		}
+		})
 	}
 	types := newDoorTypes(d, all)
-	return func() (*managedfields.FieldManager, error) {
-		return managedfields.NewDefaultFieldManager(&typer{types: types}, c, c, c, d.gvk, d.kind.Hub, sub, filter)
+	pool := &sync.Pool{}
+	return func() (*ledger, error) {
+		if l, ok := pool.Get().(*ledger); ok {
+			return l, nil
+		}
+		typer := &typer{types: types}
+		manager, err := managedfields.NewDefaultFieldManager(typer, c, c, c, d.gvk, d.kind.Hub, sub, filter)
+		return &ledger{manager, typer, pool}, err
 	}
 }
 
@@ -131,15 +161,19 @@ func (c *call) track(old, obj kinds.Object, manager string) kinds.Object {
 		obj.SetManagedFields(nil)
 		return obj
 	}
-	var live runtime.Object = old
-	if old == nil {
+	defer fields.close()
+	live, next := old, obj
+	switch {
+	case old == nil:
 		live = c.kind.HubVersion().New()
+	case c.oneVersion(old, obj):
+		live, next = apart(old, obj)
 	}
-	tracked, ok := fields.UpdateNoErrors(live, obj, c.managerName(manager)).(kinds.Object)
-	if !ok {
-		return obj
+	tracked, ok := fields.UpdateNoErrors(live, next, c.managerName(manager)).(kinds.Object)
+	if ok {
+		obj.SetManagedFields(tracked.GetManagedFields())
 	}
-	return tracked
+	return obj
 }
 
 // keepTimes takes back new times in the managed fields if nothing else has changed, so that nothing is written.
@@ -179,7 +213,7 @@ func sameContent(a, b kinds.Object) bool {
 		if x.Type().Field(i).Type == typeMeta {
 			continue
 		}
-		if !apiequality.Semantic.DeepEqual(x.Field(i).Addr().Interface(), y.Field(i).Addr().Interface()) {
+		if f, g := x.Field(i), y.Field(i); !equality.Identical(f, g) && !apiequality.Semantic.DeepEqual(f.Addr().Interface(), g.Addr().Interface()) {
 			return false
 		}
 	}
