@@ -363,8 +363,11 @@ func (s *Server) resources(table []*kinds.Kind) []handlers.Resource {
 	out := make([]handlers.Resource, len(table))
 	for i, kind := range table {
 		out[i].Kind = kind
-		if kind.Answer == nil {
+		switch {
+		case !kind.Virtual():
 			out[i].Cache = s.caches.Add(kind)
+		case kind.Read != nil:
+			out[i].Cache = s.caches.Unstored(kind)
 		}
 	}
 	return out

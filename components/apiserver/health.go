@@ -93,9 +93,14 @@ func (s *Server) storeAnswers(timeout time.Duration) func(r *http.Request) error
 	return func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
-		_, err := s.store.Revision(ctx)
-		return err
+		return s.askStore(ctx)
 	}
+}
+
+// askStore fails if the store doesn't answer.
+func (s *Server) askStore(ctx context.Context) error {
+	_, err := s.store.Revision(ctx)
+	return err
 }
 
 func (s *Server) cachesSynced(*http.Request) error {

@@ -22,6 +22,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	apiversion "k8s.io/apimachinery/pkg/version"
 
+	"quintet.dev/quintet/components/apiserver/componentstatus"
 	"quintet.dev/quintet/components/apiserver/connect"
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
@@ -112,6 +113,9 @@ func (s *Server) kinds() []*kinds.Kind {
 		NamespaceLabels: s.namespaceLabels, Authorize: s.authorize, Stored: s.stored, Resolve: s.resourceFor,
 		Bind: func(ctx context.Context, b *corev1.Binding, dryRun bool) (*corev1.Binding, error) {
 			return nil, s.binder().Bind(ctx, b.Namespace, b.Name, b, dryRun)
+		},
+		ComponentStatuses: func(ctx context.Context, name string) []*corev1.ComponentStatus {
+			return componentstatus.Read(ctx, componentstatus.Defaults(s.askStore), name)
 		},
 		TokenReview: func(ctx context.Context, r *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
 			return reviews.Token(s.authn)(ctx, r)

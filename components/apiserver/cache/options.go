@@ -42,7 +42,11 @@ type List struct {
 
 // Meta returns the list's metadata.
 func (l *List) Meta() metav1.ListMeta {
-	return metav1.ListMeta{ResourceVersion: formatRevision(l.Revision), Continue: l.Continue, RemainingItemCount: l.Remaining}
+	m := metav1.ListMeta{Continue: l.Continue, RemainingItemCount: l.Remaining}
+	if l.Revision != 0 { // a list of what is not stored has none
+		m.ResourceVersion = formatRevision(l.Revision)
+	}
+	return m
 }
 
 // Bodies returns the encoded entries, for serial.List.

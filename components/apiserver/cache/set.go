@@ -110,6 +110,9 @@ func (s *Set) Add(kind *kinds.Kind) *Cache {
 	return c
 }
 
+// Unstored returns a cache of a kind of which nothing is stored. It is outside of the set, and only tells formats.
+func (s *Set) Unstored(kind *kinds.Kind) *Cache { return newCache(s, kind) }
+
 // Remove ends all watches of a resource and forgets it.
 func (s *Set) Remove(c *Cache) {
 	s.mu.Lock()

@@ -67,7 +67,7 @@ func apiResources(kind *kinds.Kind, gv schema.GroupVersion) []metav1.APIResource
 		Name: kind.Resource, SingularName: kind.Singular, Namespaced: kind.Namespaced, Kind: kind.Name, Verbs: verbs(kind),
 		ShortNames: kind.ShortNames, Categories: kind.Categories,
 	}
-	if kind.Answer == nil {
+	if !kind.Virtual() {
 		main.StorageVersionHash = storageVersionHash(kind.StoredAs())
 	}
 	out := []metav1.APIResource{main}

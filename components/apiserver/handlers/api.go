@@ -25,7 +25,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// Resource joins a row of the table with its cache, which is nil for kinds that are answered, not stored.
+// Resource joins a row of the table with its cache, which is nil for kinds that are answered, not stored, and holds
+// nothing for those that are read from elsewhere.
 type Resource struct {
 	Kind  *kinds.Kind
 	Cache *cache.Cache

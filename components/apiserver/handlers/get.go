@@ -22,6 +22,9 @@ func (c *call) get() error {
 	if err := c.exported(); err != nil {
 		return err
 	}
+	if c.kind.Read != nil {
+		return c.readOne()
+	}
 	e, err := c.cache.Get(c.ctx, c.key(), o.ResourceVersion)
 	if err != nil {
 		return err

@@ -15,6 +15,9 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
+	if c.kind.Read != nil {
+		return c.readAll(predicate)
+	}
 	l, err := c.cache.List(c.ctx, cache.ListOptions{
 		Namespace: c.namespace, ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
 		Limit: o.Limit, Continue: o.Continue, Predicate: predicate,

@@ -3,11 +3,14 @@ package handlers
 import (
 	"net/http"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
+	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
@@ -33,6 +36,25 @@ func (c *call) answered(obj kinds.Object, o *metav1.CreateOptions) error {
 		return err
 	}
 	return c.plain(http.StatusCreated, shown, c.gvk)
+}
+
+// readOne answers with an object as it is now, of a kind of which nothing is stored.
+func (c *call) readOne() error {
+	for _, obj := range c.kind.Read(c.ctx, c.name) {
+		return c.entry(http.StatusOK, unstored(obj))
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Group: c.resource.Group, Resource: c.kind.Singular}, c.name)
+}
+
+// readAll answers with all objects of such a kind that the predicate chooses.
+func (c *call) readAll(p cache.Predicate) error {
+	l := &cache.List{}
+	for _, obj := range c.kind.Read(c.ctx, "") {
+		if (p.Label == nil || p.Label.Matches(labels.Set(obj.GetLabels()))) && (p.Field == nil || p.Field.Matches(c.kind.FieldSet(obj))) {
+			l.Entries = append(l.Entries, unstored(obj))
+		}
+	}
+	return c.listed(l)
 }
 
 // posted serves a subresource that takes an object and does something with it.

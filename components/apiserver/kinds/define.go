@@ -49,6 +49,7 @@ type row[P Object] struct {
 	Indexed      []string
 	TTL          func(obj P) time.Duration
 	Answer       answer[P]
+	Read         func(ctx context.Context, name string) []P
 }
 
 // strategy is Strategy with typed hooks; see there.
@@ -141,6 +142,16 @@ func define[P Object](r row[P]) *Kind {
 		k.Verbs = []string{"create"}
 		k.Answer = func(ctx context.Context, obj Object, dryRun bool) (Object, error) {
 			return r.Answer(ctx, obj.(P), dryRun)
+		}
+	}
+	if r.Read != nil {
+		k.Verbs = []string{"get", "list"}
+		k.Read = func(ctx context.Context, name string) []Object {
+			var out []Object
+			for _, obj := range r.Read(ctx, name) {
+				out = append(out, obj)
+			}
+			return out
 		}
 	}
 	return k

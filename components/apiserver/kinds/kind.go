@@ -53,6 +53,9 @@ type Kind struct {
 	// Answer makes the kind virtual: create is its only verb, is answered by this, and nothing is stored (reviews).
 	// It gets a hub object that it owns and may return; a dry run must change nothing. Errors are API status errors.
 	Answer func(ctx context.Context, obj Object, dryRun bool) (Object, error)
+	// Read makes the kind virtual in the other direction: get and list are its only verbs, and show what Read finds at that
+	// moment, of one name or, for "", of all. Nothing is stored. Nobody else holds the objects.
+	Read func(ctx context.Context, name string) []Object
 	// TTL bounds the life of a stored object (events); nil or 0 means for ever.
 	TTL func(obj Object) time.Duration
 
@@ -209,6 +212,9 @@ type Scale struct {
 func AllVerbs() []string {
 	return []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 }
+
+// Virtual reports whether nothing of the kind is stored.
+func (k *Kind) Virtual() bool { return k.Answer != nil || k.Read != nil }
 
 // FieldSet returns the values of all selectable fields of obj.
 func (k *Kind) FieldSet(obj Object) fields.Set {

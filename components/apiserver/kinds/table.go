@@ -34,6 +34,9 @@ type Deps struct {
 	// Bind answers a POST to bindings; the object returned is ignored.
 	Bind func(ctx context.Context, b *corev1.Binding, dryRun bool) (*corev1.Binding, error)
 
+	// ComponentStatuses are the components of that name, or all for "", as they are now.
+	ComponentStatuses func(ctx context.Context, name string) []*corev1.ComponentStatus
+
 	// The reviews: each gets an object that it owns and returns it with its status filled in.
 	TokenReview              func(ctx context.Context, r *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error)
 	SelfSubjectReview        func(ctx context.Context, r *authenticationv1.SelfSubjectReview) (*authenticationv1.SelfSubjectReview, error)
@@ -70,6 +73,7 @@ func coreKinds(deps Deps) []*Kind {
 		nodes(),
 		pods(deps),
 		bindings(deps),
+		componentStatuses(deps),
 		eventKind(),
 		configMaps(),
 		secrets(),

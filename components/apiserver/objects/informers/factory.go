@@ -47,7 +47,7 @@ func New(feeder objects.Feeder, table []*kinds.Kind) *Factory {
 		names:                 map[schema.GroupVersionResource]runtime.Object{},
 	}
 	for _, kind := range table {
-		if kind.Custom != nil || kind.Answer != nil {
+		if kind.Custom != nil || kind.Virtual() {
 			continue
 		}
 		for i := range kind.Versions {

@@ -1,0 +1,32 @@
+package core
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"quintet.dev/quintet/components/apiserver/kinds/show"
+)
+
+// ComponentColumns are the columns of component statuses.
+func ComponentColumns() show.Columns {
+	return show.Name().
+		String("Status", "Status of the component conditions").
+		String("Message", "Message of the component conditions").
+		String("Error", "Error of the component conditions")
+}
+
+// ComponentRow are the cells of a component status.
+func ComponentRow(s *corev1.ComponentStatus, _ time.Time) []any {
+	for _, c := range s.Conditions {
+		if c.Type != corev1.ComponentHealthy {
+			continue
+		}
+		health := "Unhealthy"
+		if c.Status == corev1.ConditionTrue {
+			health = "Healthy"
+		}
+		return []any{s.Name, health, c.Message, c.Error}
+	}
+	return []any{s.Name, "Unknown", "", ""}
+}
