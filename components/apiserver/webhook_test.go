@@ -369,3 +369,27 @@ func TestWebhookBehindService(t *testing.T) {
 		t.Errorf("error %v, want %s", err, want)
 	}
 }
+
+// TestNamespacesAreDeletedByUID: admission sees of which namespace the deletion is, though the client didn't say.
+func TestNamespacesAreDeletedByUID(t *testing.T) {
+	h := newHooks(t)
+	c := start(t).client(t)
+	options := make(chan metav1.DeleteOptions, 8)
+	h.answer["delete"] = func(r *admissionv1.AdmissionRequest, _ *admissionv1.AdmissionResponse) {
+		var o metav1.DeleteOptions
+		if r.Operation == admissionv1.Delete && json.Unmarshal(r.Options.Raw, &o) == nil {
+			options <- o
+		}
+	}
+	made, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "doomed"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	install(t, c, validating("delete", h.at("delete"), "namespaces"))
+	if err := c.CoreV1().Namespaces().Delete(t.Context(), "doomed", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if seen := <-options; seen.Preconditions == nil || seen.Preconditions.UID == nil || *seen.Preconditions.UID != made.UID {
+		t.Errorf("admission saw %+v", seen)
+	}
+}

@@ -149,7 +149,7 @@ func enabled(enable, disable []string) (map[string]bool, error) {
 		value bool
 	}{{"enable-admission-plugins", enable, true}, {"disable-admission-plugins", disable, false}} {
 		for _, name := range list.names {
-			if !list.value && slices.Contains(absent, name) {
+			if slices.Contains(idle, name) {
 				continue
 			}
 			if !slices.Contains(known, name) {

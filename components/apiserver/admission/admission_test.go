@@ -80,7 +80,7 @@ func TestSelection(t *testing.T) {
 	}{
 		{"unknown", []string{"Frobnicate"}, nil, `enable-admission-plugins: plugin "Frobnicate" is unknown`},
 		{"unknown to disable", nil, []string{"Frobnicate"}, `disable-admission-plugins: plugin "Frobnicate" is unknown`},
-		{"not here", []string{"EventRateLimit"}, nil, "is unknown"},
+		{"not configured", []string{"EventRateLimit"}, nil, "admission plugin EventRateLimit: limits: Invalid value: null: must not be empty"},
 		{"both", []string{"Priority"}, []string{"Priority"}, "overlapped"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestSelection(t *testing.T) {
 			}
 		})
 	}
-	c, err := New(Config{Objects: &objectstest.Store{}, Enable: []string{"NodeRestriction"}, Disable: []string{"Priority", "ValidatingAdmissionWebhook"}})
+	c, err := New(Config{Objects: &objectstest.Store{}, Enable: []string{"NodeRestriction", "JobValidation"}, Disable: []string{"Priority", "ValidatingAdmissionWebhook"}})
 	if err != nil {
 		t.Fatal(err)
 	}

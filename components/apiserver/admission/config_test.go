@@ -88,15 +88,26 @@ func TestOrder(t *testing.T) {
 			all = append(all, p.name)
 		}
 	}
-	c, err := New(Config{Objects: &objectstest.Store{}, Enable: all})
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"config": "apiVersion: apiserver.config.k8s.io/v1\nkind: AdmissionConfiguration\nplugins: [{name: EventRateLimit, path: events}, {name: ImagePolicyWebhook, path: images}]",
+		"events": "apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\nlimits: [{type: Server, qps: 1, burst: 1}]",
+		"images": "imagePolicy: {kubeConfigFile: " + filepath.Join(dir, "remote") + "}",
+		"remote": "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: https://images.example.com}}]\nusers: [{name: u}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, err := New(Config{Objects: &objectstest.Store{}, Enable: all, File: filepath.Join(dir, "config")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := strings.Split("AlwaysAdmit,NamespaceAutoProvision,NamespaceLifecycle,NamespaceExists,LimitPodHardAntiAffinityTopology,LimitRanger,"+
-		"ServiceAccount,NodeRestriction,TaintNodesByCondition,AlwaysPullImages,PodSecurity,PodNodeSelector,Priority,DefaultTolerationSeconds,"+
-		"ExtendedResourceToleration,DefaultStorageClass,StorageObjectInUseProtection,OwnerReferencesPermissionEnforcement,"+
+		"ServiceAccount,NodeRestriction,TaintNodesByCondition,AlwaysPullImages,ImagePolicyWebhook,PodSecurity,PodNodeSelector,Priority,DefaultTolerationSeconds,"+
+		"PodTolerationRestriction,EventRateLimit,ExtendedResourceToleration,DefaultStorageClass,StorageObjectInUseProtection,OwnerReferencesPermissionEnforcement,"+
 		"PersistentVolumeClaimResize,RuntimeClass,CertificateApproval,CertificateSigning,CertificateSubjectRestriction,DefaultIngressClass,"+
-		"PodTopologyLabels,DenyServiceExternalIPs,PodResizeValidator,MutatingAdmissionPolicy,MutatingAdmissionWebhook,"+
+		"DenyServiceExternalIPs,PodTopologyLabels,NodeDeclaredFeatureValidator,PodResizeValidator,MutatingAdmissionPolicy,MutatingAdmissionWebhook,"+
 		"ValidatingAdmissionPolicy,ValidatingAdmissionWebhook,ResourceQuota,AlwaysDeny", ",")
 	if got := c.Plugins(); !slices.Equal(got, want) {
 		t.Errorf("order\n%v, want\n%v", got, want)

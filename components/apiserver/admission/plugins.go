@@ -7,9 +7,12 @@ import (
 	"quintet.dev/quintet/components/apiserver/admission/alwayspullimages"
 	"quintet.dev/quintet/components/apiserver/admission/antiaffinity"
 	"quintet.dev/quintet/components/apiserver/admission/certificates"
+	"quintet.dev/quintet/components/apiserver/admission/declaredfeatures"
 	"quintet.dev/quintet/components/apiserver/admission/dynamic"
+	"quintet.dev/quintet/components/apiserver/admission/eventratelimit"
 	"quintet.dev/quintet/components/apiserver/admission/extendedresources"
 	"quintet.dev/quintet/components/apiserver/admission/externalips"
+	"quintet.dev/quintet/components/apiserver/admission/imagepolicy"
 	"quintet.dev/quintet/components/apiserver/admission/ingressclass"
 	"quintet.dev/quintet/components/apiserver/admission/inuseprotection"
 	"quintet.dev/quintet/components/apiserver/admission/limitranger"
@@ -27,9 +30,11 @@ import (
 	"quintet.dev/quintet/components/apiserver/admission/runtimeclass"
 	"quintet.dev/quintet/components/apiserver/admission/serviceaccount"
 	"quintet.dev/quintet/components/apiserver/admission/storageclass"
+	"quintet.dev/quintet/components/apiserver/admission/tolerationrestriction"
 	"quintet.dev/quintet/components/apiserver/admission/tolerationseconds"
 	"quintet.dev/quintet/components/apiserver/admission/topologylabels"
 	"quintet.dev/quintet/components/apiserver/admission/volumeresize"
+	"quintet.dev/quintet/internal/release"
 )
 
 // plugin is one entry of the list.
@@ -59,12 +64,19 @@ var plugins = []plugin{
 	}},
 	{name: nodetaint.Name, new: func(*Config, []byte) (admission.Interface, error) { return nodetaint.New(), nil }},
 	{name: alwayspullimages.Name, off: true, new: func(*Config, []byte) (admission.Interface, error) { return alwayspullimages.New(), nil }},
+	{name: imagepolicy.Name, off: true, file: true, new: func(_ *Config, file []byte) (admission.Interface, error) { return imagepolicy.New(file) }},
 	{name: podsecurity.Name, file: true, new: func(c *Config, file []byte) (admission.Interface, error) { return podsecurity.New(c.Objects, file) }},
 	{name: podnodeselector.Name, off: true, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
 		return podnodeselector.New(c.Objects, file)
 	}},
 	{name: priority.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return priority.New(c.Objects), nil }},
 	{name: tolerationseconds.Name, new: newTolerationSeconds},
+	{name: tolerationrestriction.Name, off: true, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
+		return tolerationrestriction.New(c.Objects, file)
+	}},
+	{name: eventratelimit.Name, off: true, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
+		return eventratelimit.New(file, c.Clock)
+	}},
 	{name: extendedresources.Name, off: true, new: func(*Config, []byte) (admission.Interface, error) { return extendedresources.New(), nil }},
 	{name: storageclass.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return storageclass.New(c.Objects), nil }},
 	{name: inuseprotection.Name, new: func(*Config, []byte) (admission.Interface, error) { return inuseprotection.New(), nil }},
@@ -81,8 +93,11 @@ var plugins = []plugin{
 	}},
 	{name: certificates.SubjectRestrictionName, new: func(*Config, []byte) (admission.Interface, error) { return certificates.NewSubjectRestriction(), nil }},
 	{name: ingressclass.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return ingressclass.New(c.Objects), nil }},
-	{name: topologylabels.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return topologylabels.New(c.Objects), nil }},
 	{name: externalips.Name, off: true, new: func(*Config, []byte) (admission.Interface, error) { return externalips.New(), nil }},
+	{name: topologylabels.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return topologylabels.New(c.Objects), nil }},
+	{name: declaredfeatures.Name, new: func(c *Config, _ []byte) (admission.Interface, error) {
+		return declaredfeatures.New(c.Objects, release.Get().GitVersion)
+	}},
 	{name: podresize.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return podresize.New(c.Objects), nil }},
 	{name: dynamic.MutatingPolicy, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
 		return dynamic.NewMutatingPolicy(&c.Dynamic, file)
@@ -97,14 +112,15 @@ var plugins = []plugin{
 		return dynamic.NewValidatingWebhook(&c.Dynamic, file)
 	}},
 	// Quota comes after all that may refuse what it has booked.
-	{name: resourcequota.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return resourcequota.New(c.Objects), nil }},
+	{name: resourcequota.Name, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
+		return resourcequota.New(c.Objects, file)
+	}},
 	{name: always.DenyName, off: true, new: func(*Config, []byte) (admission.Interface, error) { return always.NewDeny(), nil }},
 }
 
-// absent are the plug-ins of Kubernetes that are not here: they can be disabled, which they are, but not enabled.
-var absent = []string{
-	"EventRateLimit", "ImagePolicyWebhook", "PodTolerationRestriction", "NodeDeclaredFeatureValidator",
-	// These act on kinds, or fields, behind feature gates that are off: there is nothing for them to do.
+// idle are the plug-ins of Kubernetes that act on kinds, or fields, behind feature gates that are off: there is nothing for them
+// to do, whether they are on or not.
+var idle = []string{
 	"ClusterTrustBundleAttest", "JobValidation", "PodGroupProtection", "PodGroupWorkloadExists",
 }
 

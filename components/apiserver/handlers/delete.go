@@ -101,6 +101,9 @@ func (c *call) remove(options *metav1.DeleteOptions) (*cache.Entry, bool, error)
 		if err := c.preconditions(options, current.Object); err != nil {
 			return err
 		}
+		if c.resource == namespaces {
+			pin(options, current.Object)
+		}
 		if version := current.Object.GetResourceVersion(); !admitted[version] {
 			if err := c.mutate(a, nil, current.Object); err != nil {
 				return err
@@ -126,6 +129,16 @@ func (c *call) remove(options *metav1.DeleteOptions) (*cache.Entry, bool, error)
 		return e, false, nil
 	}
 	return c.finishRemoval(e, options, check)
+}
+
+// pin makes options mean this object and no later one of its name, as admission is to see of namespaces.
+func pin(options *metav1.DeleteOptions, obj kinds.Object) {
+	if options.Preconditions == nil {
+		options.Preconditions = &metav1.Preconditions{}
+	}
+	if options.Preconditions.UID == nil {
+		options.Preconditions.UID = new(obj.GetUID())
+	}
 }
 
 // beginRemoval writes the mark of deletion and the finalizers that the propagation policy asks for, if any is needed.

@@ -46,16 +46,27 @@ type lazy struct {
 	*admission.Handler
 	config  *Config
 	trigger schema.GroupResource // of what there must be one for the plug-in to have something to do
-	make    func(parts) (admission.Interface, error)
+	build   func(parts) (admission.Interface, error)
 
 	made atomic.Pointer[admission.Interface]
-	mu   sync.Mutex      // held while it is made
-	life context.Context // of Run; nil before
+
+	mu     sync.Mutex
+	life   context.Context // of Run; nil before and after
+	making *making         // what is under way; nil if nothing is
+	work   sync.WaitGroup  // goroutines that make
 }
 
-func newLazy(config *Config, trigger string, make func(parts) (admission.Interface, error), operations ...admission.Operation) *lazy {
+// making is one try to make the plug-in, which many requests may wait for. It outlives them: what is given up halfway would
+// leave its handlers at the informers.
+type making struct {
+	done chan struct{} // closed at its end
+	made admission.Interface
+	err  error
+}
+
+func newLazy(config *Config, trigger string, build func(parts) (admission.Interface, error), operations ...admission.Operation) *lazy {
 	return &lazy{
-		Handler: admission.NewHandler(operations...), config: config, make: make,
+		Handler: admission.NewHandler(operations...), config: config, build: build,
 		trigger: admissionregistrationv1.Resource(trigger),
 	}
 }
@@ -66,6 +77,10 @@ func (l *lazy) Run(ctx context.Context) error {
 	l.life = ctx
 	l.mu.Unlock()
 	<-ctx.Done()
+	l.mu.Lock()
+	l.life = nil // nothing begins any more
+	l.mu.Unlock()
+	l.work.Wait()
 	return nil
 }
 
@@ -82,29 +97,53 @@ func (l *lazy) plugin(ctx context.Context, a admission.Attributes) (admission.In
 	if len(configured) == 0 || err != nil {
 		return nil, err
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if made := l.made.Load(); made != nil {
-		return *made, nil
-	}
-	if l.life == nil || l.life.Err() != nil {
-		return nil, apierrors.NewServiceUnavailable("admission by " + l.trigger.String() + " is not running")
-	}
-	p, err := l.begin(ctx)
-	if err != nil {
-		return nil, apierrors.NewInternalError(fmt.Errorf("admission by %s: %w", l.trigger, err))
-	}
-	l.made.Store(&p)
-	return p, nil
-}
-
-// begin makes the plug-in and waits until it knows its configuration.
-func (l *lazy) begin(ctx context.Context) (admission.Interface, error) {
-	parts, err := newParts(l.life, l.config)
+	m, err := l.start()
 	if err != nil {
 		return nil, err
 	}
-	p, err := l.make(parts)
+	select {
+	case <-m.done:
+	case <-ctx.Done():
+		return nil, apierrors.NewInternalError(fmt.Errorf("admission by %s: %w", l.trigger, context.Cause(ctx)))
+	}
+	if m.err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("admission by %s: %w", l.trigger, m.err))
+	}
+	return m.made, nil
+}
+
+// start begins to make the plug-in, unless that is under way or done.
+func (l *lazy) start() (*making, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.life == nil {
+		return nil, apierrors.NewServiceUnavailable("admission by " + l.trigger.String() + " is not running")
+	}
+	if l.making != nil {
+		return l.making, nil
+	}
+	m, life := &making{done: make(chan struct{})}, l.life
+	l.making = m
+	l.work.Go(func() {
+		defer close(m.done)
+		if m.made, m.err = l.begin(life); m.err == nil {
+			l.made.Store(&m.made)
+			return
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.making = nil // the next request tries again
+	})
+	return m, nil
+}
+
+// begin makes the plug-in and waits until it knows its configuration.
+func (l *lazy) begin(life context.Context) (admission.Interface, error) {
+	parts, err := newParts(life, l.config)
+	if err != nil {
+		return nil, err
+	}
+	p, err := l.build(parts)
 	if err != nil {
 		return nil, err
 	}
@@ -114,8 +153,8 @@ func (l *lazy) begin(ctx context.Context) (admission.Interface, error) {
 			return nil, err
 		}
 	}
-	parts.informers.StartWithContext(l.life)
-	if err := parts.informers.WaitForCacheSyncWithContext(ctx).AsError(); err != nil {
+	parts.informers.StartWithContext(life)
+	if err := parts.informers.WaitForCacheSyncWithContext(life).AsError(); err != nil {
 		return nil, err
 	}
 	if w, ok := p.(interface{ WaitForReady() bool }); ok && !w.WaitForReady() {
@@ -124,8 +163,8 @@ func (l *lazy) begin(ctx context.Context) (admission.Interface, error) {
 	if parts.client.read != nil {
 		select {
 		case <-parts.client.read:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+		case <-life.Done():
+			return nil, context.Cause(life)
 		}
 	}
 	return p, nil

@@ -29,13 +29,15 @@ var quotas = corev1.Resource("resourcequotas")
 type Plugin struct {
 	*admission.Handler
 	objects objects.Store
+	limited limited
 }
 
 var _ admission.ValidationInterface = &Plugin{}
 
-// New returns the plug-in. It writes to the status of quotas.
-func New(store objects.Store) *Plugin {
-	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), objects: store}
+// New returns the plug-in with its configuration, which may be empty. It writes to the status of quotas.
+func New(store objects.Store, file []byte) (*Plugin, error) {
+	limited, err := readLimited(file)
+	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), objects: store, limited: limited}, err
 }
 
 // Validate charges the object to all quotas that count it, or to none.
@@ -59,6 +61,9 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		if c != nil {
 			charges = append(charges, *c)
 		}
+	}
+	if err := p.limited.check(a, list); err != nil {
+		return err
 	}
 	for i := range charges {
 		if err := p.book(ctx, a, &charges[i]); err != nil {

@@ -39,11 +39,19 @@ func pod(requests, limits corev1.ResourceList) *corev1.Pod {
 }
 
 func validate(store objects.Store, gr schema.GroupResource, obj, old runtime.Object, dryRun bool) error {
+	return limit(store, "", gr, obj, old, dryRun)
+}
+
+func limit(store objects.Store, config string, gr schema.GroupResource, obj, old runtime.Object, dryRun bool) error {
 	op := admission.Create
 	if old != nil {
 		op = admission.Update
 	}
-	return New(store).Validate(context.Background(), admission.NewAttributesRecord(obj, old, schema.GroupVersionKind{}, "ns", "p",
+	p, err := New(store, []byte(config))
+	if err != nil {
+		return err
+	}
+	return p.Validate(context.Background(), admission.NewAttributesRecord(obj, old, schema.GroupVersionKind{}, "ns", "p",
 		gr.WithVersion("v1"), "", op, nil, dryRun, nil), nil)
 }
 

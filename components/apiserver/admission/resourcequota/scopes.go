@@ -4,12 +4,17 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	podresources "k8s.io/component-helpers/resource"
 )
 
 // inScope reports whether a quota is about this object: all its scopes must be.
 func inScope(a admission.Attributes, q *corev1.ResourceQuota) bool {
+	return !slices.ContainsFunc(scopesOf(q), func(s corev1.ScopedResourceSelectorRequirement) bool { return !within(a.GetObject(), &s) })
+}
+
+func scopesOf(q *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
 	var all []corev1.ScopedResourceSelectorRequirement
 	for _, s := range q.Spec.Scopes {
 		all = append(all, corev1.ScopedResourceSelectorRequirement{ScopeName: s, Operator: corev1.ScopeSelectorOpExists})
@@ -17,24 +22,18 @@ func inScope(a admission.Attributes, q *corev1.ResourceQuota) bool {
 	if q.Spec.ScopeSelector != nil {
 		all = append(all, q.Spec.ScopeSelector.MatchExpressions...)
 	}
-	if len(all) == 0 {
-		return true
+	return all
+}
+
+// within reports whether an object is in a scope; only pods and claims are in any.
+func within(obj runtime.Object, s *corev1.ScopedResourceSelectorRequirement) bool {
+	switch obj := obj.(type) {
+	case *corev1.Pod:
+		return podInScope(obj, s)
+	case *corev1.PersistentVolumeClaim:
+		return s.ScopeName == corev1.ResourceQuotaScopeVolumeAttributesClass && claimInScope(obj, s)
 	}
-	for i := range all {
-		switch obj := a.GetObject().(type) {
-		case *corev1.Pod:
-			if !podInScope(obj, &all[i]) {
-				return false
-			}
-		case *corev1.PersistentVolumeClaim:
-			if all[i].ScopeName != corev1.ResourceQuotaScopeVolumeAttributesClass || !claimInScope(obj, &all[i]) {
-				return false
-			}
-		default:
-			return false
-		}
-	}
-	return true
+	return false
 }
 
 func podInScope(pod *corev1.Pod, s *corev1.ScopedResourceSelectorRequirement) bool {
