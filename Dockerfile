@@ -21,6 +21,11 @@ FROM scratch AS kube-scheduler
 COPY kube-scheduler /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/kube-scheduler"]
 
+# Beside an API server that is not on a node, so that it reaches pods: webhooks, extension servers, the proxy verb.
+FROM scratch AS node-routes
+COPY node-routes /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/node-routes"]
+
 FROM scratch AS quintet
 COPY quintet /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/quintet"]

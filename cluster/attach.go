@@ -53,6 +53,7 @@ func Open(ctx context.Context, name string) (*Cluster, error) {
 	for _, info := range infos {
 		c.members = append(c.members, &Member{name: info.Member, component: info.Component, instance: instances[info.Member]})
 	}
+	c.link()
 	servers := c.Component(APIServer).Members
 	if len(servers) == 0 {
 		return nil, fmt.Errorf("cluster %s has no API server; it was left half-made: quintet down --name %s", name, name)

@@ -147,7 +147,7 @@ func (s *start) startMembers(ctx context.Context) error {
 		group.Go(func() error { return started.start(ctx, s.cluster.backend, member) })
 	}
 	group.Go(func() error {
-		for _, wave := range [][]backend.Member{s.pick(Etcd, APIServer), s.pick(ControllerManager, Scheduler)} {
+		for _, wave := range [][]backend.Member{s.pick(Etcd, APIServer), s.pick(ControllerManager, Scheduler, Routes)} {
 			group, ctx := errgroup.WithContext(ctx)
 			for _, member := range wave {
 				group.Go(func() error { return started.start(ctx, s.cluster.backend, member) })
@@ -166,7 +166,20 @@ func (s *start) startMembers(ctx context.Context) error {
 			name: member.Name, component: Component(member.Component), instance: started.byName[member.Name],
 		})
 	}
+	s.cluster.link()
 	return nil
+}
+
+// link tells API servers what stands beside them.
+func (c *Cluster) link() {
+	for _, m := range c.members {
+		if m.component != Routes {
+			continue
+		}
+		if server := c.Member(besides(m.name)); server.missing == nil {
+			server.companions = append(server.companions, m)
+		}
+	}
 }
 
 // pick finds the planned members of some components.

@@ -121,6 +121,12 @@ func (ids *identities) nodeFiles(l *layout, member string) *files {
 	return f
 }
 
+func (ids *identities) routesFiles(l *layout) *files {
+	f := newFiles()
+	f.kubeconfig("kube-proxy.conf", l, l.apiURL(), "system:kube-proxy")
+	return f
+}
+
 // url of a member of etcd inside the cluster; inside one process there is nobody to hide from.
 func (l *layout) url(member string, usual int) string {
 	scheme := "https://"

@@ -57,11 +57,16 @@ func (c *config) names(component Component) []string {
 		}
 		return list("etcd", 0, c.etcds)
 	case APIServer:
-		return list("apiserver", 0, c.apiservers)
+		return list(apiserverPrefix, 0, c.apiservers)
 	case ControllerManager:
 		return list("controller-manager", 0, 1)
 	case Scheduler:
 		return list("scheduler", 0, 1)
+	case Routes:
+		if c.inProcess || len(c.names(Node)) == 0 {
+			return nil // there are no pods to lead to
+		}
+		return list(routesPrefix, 0, c.apiservers)
 	default:
 		return list("node", 1, c.nodes)
 	}
@@ -75,6 +80,9 @@ func (c *config) placements() []backend.Placement {
 	}
 	var placements []backend.Placement
 	for _, component := range Components() {
+		if component == Routes {
+			continue // they are where their API servers are
+		}
 		for _, name := range c.names(component) {
 			placements = append(placements, backend.Placement{Name: name, Port: ports[component]})
 		}
@@ -88,7 +96,7 @@ func (l *layout) members() ([]backend.Member, error) {
 	makers := []struct {
 		component Component
 		make      func(name string) (backend.Member, *files)
-	}{{Etcd, l.etcd}, {APIServer, l.apiserver}, {ControllerManager, l.controllerManager}, {Scheduler, l.scheduler}, {Node, l.node}}
+	}{{Etcd, l.etcd}, {APIServer, l.apiserver}, {ControllerManager, l.controllerManager}, {Scheduler, l.scheduler}, {Routes, l.routes}, {Node, l.node}}
 	for _, maker := range makers {
 		for _, name := range l.config.names(maker.component) {
 			member, files := maker.make(name)
@@ -211,6 +219,27 @@ func (l *layout) scheduler(name string) (backend.Member, *files) {
 			"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, schedulerPort),
 		},
 	}, l.ids.schedulerFiles(l)
+}
+
+// The names of an API server and of what stands beside it end with the same number.
+const (
+	apiserverPrefix = "apiserver"
+	routesPrefix    = "routes"
+)
+
+// besides is the API server that a member of Routes belongs to.
+func besides(routes string) string {
+	return apiserverPrefix + strings.TrimPrefix(routes, routesPrefix)
+}
+
+// routes leads an API server, whose container is on no node, to the pods.
+func (l *layout) routes(name string) (backend.Member, *files) {
+	server := besides(name)
+	return backend.Member{
+		Program: "node-routes",
+		Beside:  server,
+		Args:    []string{"--kubeconfig=" + l.files(name)("kube-proxy.conf"), "--hostname-override=" + server, "--forward=false"},
+	}, l.ids.routesFiles(l)
 }
 
 // node is a machine with Docker, or in this process a kubelet whose pods pretend.

@@ -22,6 +22,8 @@ type Member struct {
 	component Component
 	instance  backend.Instance
 	missing   error
+	// companions share the member's network, and have none once it ended.
+	companions []*Member
 }
 
 // ExecResult is how a command inside a member ended.
@@ -67,7 +69,15 @@ func (m *Member) Component() Component { return m.component }
 
 // Start runs a stopped or killed member again, at its old address and with its old data.
 func (m *Member) Start(ctx context.Context) error {
-	return m.do(func(i backend.Instance) error { return i.Start(ctx) })
+	if err := m.do(func(i backend.Instance) error { return i.Start(ctx) }); err != nil {
+		return err
+	}
+	for _, companion := range m.companions {
+		if err := companion.Restart(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Stop asks the member to end, waits, and kills it after ten seconds.

@@ -10,18 +10,20 @@ import (
 // Component is a part of a cluster that can be chosen, swapped and broken.
 type Component string
 
-// The components, by the names of upstream's programs; a Node is the machine with its Docker engine and kubelet.
+// The components, by the names of upstream's programs; a Node is the machine with its Docker engine and kubelet. Routes
+// stands beside each API server of containers and leads it to the pods: webhooks, extension servers, the proxy verb.
 const (
 	Etcd              Component = "etcd"
 	APIServer         Component = "kube-apiserver"
 	ControllerManager Component = "kube-controller-manager"
 	Scheduler         Component = "kube-scheduler"
+	Routes            Component = "node-routes"
 	Node              Component = "node"
 )
 
 // Components lists all components in the order in which a write travels.
 func Components() []Component {
-	return []Component{Etcd, APIServer, ControllerManager, Scheduler, Node}
+	return []Component{Etcd, APIServer, ControllerManager, Scheduler, Routes, Node}
 }
 
 // Store is what an in-process API server keeps its objects in.
@@ -55,7 +57,7 @@ func newConfig(name string) *config {
 		name: name, nodes: 1, apiservers: 1, etcds: 1, store: Memory,
 		images: map[Component]string{
 			Etcd: "quintet/etcd:dev", APIServer: "quintet/kube-apiserver:dev", Scheduler: "quintet/kube-scheduler:dev",
-			ControllerManager: "quintet/kube-controller-manager:dev", Node: "quintet/node:dev",
+			ControllerManager: "quintet/kube-controller-manager:dev", Routes: "quintet/node-routes:dev", Node: "quintet/node:dev",
 		},
 		args:     map[Component][]string{},
 		without:  map[Component]bool{},

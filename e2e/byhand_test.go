@@ -30,7 +30,7 @@ func TestByHand(t *testing.T) {
 	dir := t.TempDir()
 	t.Cleanup(func() {
 		if t.Failed() {
-			for _, name := range []string{"etcd", "apiserver", "controller-manager", "scheduler", "node"} {
+			for _, name := range []string{"etcd", "apiserver", "controller-manager", "scheduler", "routes", "node"} {
 				out, _ := exec.Command("docker", "logs", "--tail=40", "by-hand-"+name).CombinedOutput()
 				t.Logf("log of %s:\n%s", name, out)
 			}
@@ -43,7 +43,7 @@ func TestByHand(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	NewWithT(t).Expect(out).To(HaveSuffix("by hand\n"), "the pod's log")
+	NewWithT(t).Expect(out).To(And(ContainSubstring("by proxy\n"), HaveSuffix("by hand\n")), "what a pod serves, and another's log")
 }
 
 func bash(ctx context.Context, dir, script string) (string, error) {

@@ -99,6 +99,12 @@ func TestKilledAPIServerLosesNothing(t *testing.T) {
 	w.Expect([]string{after[0].Name, after[1].Name}).To(ConsistOf(before[0].Name, before[1].Name))
 	w.createDeployment("later", 2)
 	w.waitReady("later", 2)
+
+	// And the new server finds its way to the pods, as it must for webhooks.
+	w.Eventually(func() error {
+		_, err := w.client.CoreV1().RESTClient().Get().Namespace(space).Resource("pods").Name(after[0].Name + ":8080").SubResource("proxy").DoRaw(t.Context())
+		return err
+	}).Should(Succeed(), "a request to a pod through the API server")
 }
 
 func TestRestartedEtcdLosesNothing(t *testing.T) {

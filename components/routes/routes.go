@@ -30,6 +30,8 @@ import (
 type Config struct {
 	Kubeconfig       string
 	HostnameOverride string
+	// Forward lets the machine forward packets, which a node must: they are its pods'.
+	Forward bool
 	// Resync is how often the kernel's routes are compared without a cause.
 	Resync time.Duration
 
@@ -40,12 +42,13 @@ type Config struct {
 }
 
 // NewConfig returns the defaults.
-func NewConfig() *Config { return &Config{Resync: 30 * time.Second} }
+func NewConfig() *Config { return &Config{Forward: true, Resync: 30 * time.Second} }
 
 // AddFlags adds the flags of the program.
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "How to reach the API server.")
 	fs.StringVar(&c.HostnameOverride, "hostname-override", c.HostnameOverride, "Name of this node instead of the machine's host name.")
+	fs.BoolVar(&c.Forward, "forward", c.Forward, "Let this machine forward packets. A machine without pods, such as an API server's, need not.")
 	fs.DurationVar(&c.Resync, "sync-period", c.Resync, "How often routes are compared with the nodes without a cause.")
 }
 
@@ -112,8 +115,10 @@ func New(config Config) (*Routes, error) {
 
 // Run keeps the routes until ctx ends; they stay when it returns, as pods do.
 func (r *Routes) Run(ctx context.Context) error {
-	if err := r.config.Table.Forward(); err != nil {
-		return fmt.Errorf("let packets be forwarded (is this run as root?): %w", err)
+	if r.config.Forward {
+		if err := r.config.Table.Forward(); err != nil {
+			return fmt.Errorf("let packets be forwarded (is this run as root?): %w", err)
+		}
 	}
 	factory := informers.NewSharedInformerFactory(r.config.Client, 0)
 	nodes := factory.Core().V1().Nodes()

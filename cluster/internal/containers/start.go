@@ -71,54 +71,74 @@ func (c *Containers) explain(ctx context.Context, m backend.Member, err error) e
 
 // request describes the container. copyFiles runs between creation and start.
 func (c *Containers) request(m backend.Member, p privileges, copyFiles func(context.Context, string) error) testcontainers.ContainerRequest {
-	where, name := c.place(m.Name), c.containerName(m.Name)
 	labels := c.labels()
 	maps.Copy(labels, map[string]string{LabelComponent: m.Component, LabelMember: m.Name})
-	aliases := []string{m.Name}
-	for _, alias := range m.Aliases {
-		aliases = append(aliases, c.containerName(alias))
-	}
 	volumes := map[string]struct{}{}
 	for _, dir := range m.Data {
 		volumes[dir] = struct{}{}
 	}
 	request := testcontainers.ContainerRequest{
-		Image:          m.Image,
-		Name:           name,
-		Labels:         labels,
-		Cmd:            m.Args,
-		Networks:       []string{c.networkName()},
-		NetworkAliases: map[string][]string{c.networkName(): aliases},
-		ConfigModifier: func(config *container.Config) { config.Hostname, config.Volumes = name, volumes },
-		EndpointSettingsModifier: func(endpoints map[string]*network.EndpointSettings) {
-			for _, endpoint := range endpoints {
-				endpoint.IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: where.ip}
+		Image:  m.Image,
+		Name:   c.containerName(m.Name),
+		Labels: labels,
+		Cmd:    m.Args,
+		ConfigModifier: func(config *container.Config) {
+			config.Volumes = volumes
+			if m.Beside == "" {
+				config.Hostname = c.containerName(m.Name) // else it is the other's, as all of its network is
 			}
 		},
-		HostConfigModifier: func(host *container.HostConfig) {
-			if where.published != 0 {
-				host.PortBindings = network.PortMap{containerPort(m.Port): []network.PortBinding{
-					{HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1}), HostPort: strconv.Itoa(where.published)},
-				}}
-			}
-			if m.Machine {
-				p.apply(host)
-			}
-		},
+		HostConfigModifier: c.hostConfig(m, p),
 		LifecycleHooks: []testcontainers.ContainerLifecycleHooks{{
 			PostCreates: []testcontainers.ContainerHook{func(ctx context.Context, created testcontainers.Container) error {
 				return copyFiles(ctx, created.GetContainerID())
 			}},
 		}},
 	}
+	if m.Beside == "" {
+		c.attach(&request, m)
+	}
 	if !m.Machine {
 		// By name, so that upstream's image of a component can stand in: both have it on the path.
 		request.Entrypoint = []string{m.Program}
 	}
+	return request
+}
+
+// hostConfig gives the container its port on this machine, and what it may do.
+func (c *Containers) hostConfig(m backend.Member, p privileges) func(*container.HostConfig) {
+	published := c.place(m.Name).published
+	return func(host *container.HostConfig) {
+		if published != 0 {
+			host.PortBindings = network.PortMap{containerPort(m.Port): []network.PortBinding{
+				{HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1}), HostPort: strconv.Itoa(published)},
+			}}
+		}
+		if m.Beside != "" {
+			host.NetworkMode = container.NetworkMode("container:" + c.containerName(m.Beside))
+			host.CapAdd = []string{"NET_ADMIN"}
+		}
+		if m.Machine {
+			p.apply(host)
+		}
+	}
+}
+
+// attach gives the container its address and names on the cluster's network.
+func (c *Containers) attach(request *testcontainers.ContainerRequest, m backend.Member) {
+	where, aliases := c.place(m.Name), []string{m.Name}
+	for _, alias := range m.Aliases {
+		aliases = append(aliases, c.containerName(alias))
+	}
+	request.Networks, request.NetworkAliases = []string{c.networkName()}, map[string][]string{c.networkName(): aliases}
+	request.EndpointSettingsModifier = func(endpoints map[string]*network.EndpointSettings) {
+		for _, endpoint := range endpoints {
+			endpoint.IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: where.ip}
+		}
+	}
 	if where.published != 0 {
 		request.ExposedPorts = []string{containerPort(m.Port).String()}
 	}
-	return request
 }
 
 func containerPort(port int) network.Port {

@@ -92,6 +92,9 @@ func Cases() []suite.Case {
 			Requirement: "The containers of a pod MUST share one network: they reach each other on localhost and have one address."},
 		{ID: "node/pod-network", Run: podNetwork, Reference: network, Needs: []suite.Feature{suite.PodNetwork, suite.TwoNodes},
 			Requirement: "Pods on different nodes MUST reach each other by address, and see each other's own address."},
+		{ID: "node/proxy", Run: proxied, Reference: "https://kubernetes.io/docs/tasks/access-application-cluster/access-cluster-services/",
+			Needs:       []suite.Feature{suite.PodNetwork, suite.HasControllers},
+			Requirement: "The API server MUST reach pods on every node, and hand on requests to them and to the endpoints of a Service."},
 		{ID: "node/heartbeat", Run: heartbeat, Reference: "https://kubernetes.io/docs/concepts/architecture/nodes/#node-heartbeats",
 			Requirement: "Every ready node MUST renew its Lease within its duration."},
 	}

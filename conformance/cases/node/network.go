@@ -2,11 +2,13 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"quintet.dev/quintet/conformance/suite"
 )
@@ -46,6 +48,38 @@ func podNetwork(ctx context.Context, t *suite.T) {
 			return out, err
 		}
 		suite.WaitFor(ctx, t, "the other node's pod sees the address of "+from, seen, HavePrefix(addresses[0]+":"))
+	}
+}
+
+// proxied uses the way by which an API server also reaches webhooks and extension servers.
+func proxied(ctx context.Context, t *suite.T) {
+	nodes, err := t.RunningNodes(ctx)
+	t.Must(err, "list the nodes")
+	get := func(resource, name string) func(context.Context) (string, error) {
+		return func(ctx context.Context) (string, error) {
+			body, err := t.Client.CoreV1().RESTClient().Get().Namespace(t.Namespace).
+				Resource(resource).Name(name).SubResource("proxy").Suffix("/").DoRaw(ctx)
+			return string(body), err
+		}
+	}
+	for i, node := range nodes {
+		name := fmt.Sprintf("server-%d", i)
+		p := onNode(t, name, node.Name)
+		p.Labels = map[string]string{"app": name}
+		p.Spec.Containers[0].Args = append(p.Spec.Containers[0].Args, "--text="+name)
+		t.CreatePod(ctx, p)
+		_, err := t.Client.CoreV1().Services(t.Namespace).Create(ctx, &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Spec: corev1.ServiceSpec{Selector: p.Labels, Ports: []corev1.ServicePort{
+				{Name: "web", Port: 80, TargetPort: intstr.FromInt32(8080)}}},
+		}, metav1.CreateOptions{})
+		t.Must(err, "create a service")
+	}
+	for i := range nodes {
+		name := fmt.Sprintf("server-%d", i)
+		running(ctx, t, name)
+		suite.WaitFor(ctx, t, "pod "+name+" answers through the API server", get("pods", name+":8080"), Equal(name+"\n"))
+		suite.WaitFor(ctx, t, "service "+name+" answers through the API server", get("services", name+":web"), Equal(name+"\n"))
 	}
 }
 
