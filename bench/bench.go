@@ -57,6 +57,8 @@ func sections() []section {
 	return []section{
 		{"memory-server", memoryServer},
 		{"api", api},
+		{"crowd", crowd},
+		{"three-servers", several},
 		{"in-process", inProcess},
 		{"cluster", containers},
 	}

@@ -37,6 +37,8 @@ func start(bin, name string, args ...string) (*process, error) {
 	return p, nil
 }
 
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
 func (p *process) close() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -17,20 +18,47 @@ import (
 	"quintet.dev/quintet/internal/certs"
 )
 
-// rig is an API server under measurement, with an etcd of its own or none, and the files that both need.
+// rig is API servers under measurement, with an etcd of their own or none, and the files that they need.
 type rig struct {
 	dir     string
 	ca      *certs.Authority
 	etcd    *process
 	etcdURL string
-	server  *process
-	url     string
-	ready   time.Duration
+	storage []string // flags
+	servers []*apiServer
 }
 
-// newRig starts an API server, on a fresh etcd or on its memory store.
-func newRig(ctx context.Context, o Options, withEtcd bool) (r *rig, err error) {
-	r = &rig{}
+// apiServer is one of a rig. ready is how long its start took, and startCPU how much of the processor that took.
+type apiServer struct {
+	*process
+	url             string
+	ready, startCPU time.Duration
+}
+
+// starts is how often a start is measured: the shortest counts, which noise disturbs least.
+const starts = 5
+
+// newRig starts an API server, on a fresh etcd or on its memory store. It does so several times, and keeps the last.
+func newRig(ctx context.Context, o Options, withEtcd bool) (*rig, error) {
+	var best *apiServer
+	for i := 1; ; i++ {
+		r, err := startRig(ctx, o, withEtcd)
+		if err != nil {
+			return nil, err
+		}
+		s := r.servers[0]
+		if best != nil {
+			s.ready, s.startCPU = min(s.ready, best.ready), min(s.startCPU, best.startCPU)
+		}
+		if best = s; i == starts {
+			return r, nil
+		}
+		r.close()
+	}
+}
+
+func startRig(ctx context.Context, o Options, withEtcd bool) (r *rig, err error) {
+	r = &rig{storage: []string{"--storage-backend=memory"}}
 	defer func() {
 		if err != nil {
 			r.close()
@@ -42,21 +70,24 @@ func newRig(ctx context.Context, o Options, withEtcd bool) (r *rig, err error) {
 	if r.ca, err = certs.NewAuthority("bench"); err != nil {
 		return r, err
 	}
-	storage := []string{"--storage-backend=memory"}
+	if err = r.writeFiles(); err != nil {
+		return r, err
+	}
 	if withEtcd {
 		if err = r.startEtcd(ctx, o); err != nil {
 			return r, err
 		}
-		storage = []string{"--etcd-servers=" + r.etcdURL}
+		r.storage = []string{"--etcd-servers=" + r.etcdURL}
 	}
-	return r, r.startServer(ctx, o, storage)
+	return r, r.startServer(ctx, o)
 }
 
 func (r *rig) close() {
-	for _, p := range []*process{r.server, r.etcd} {
-		if p != nil {
-			p.close()
-		}
+	for _, s := range r.servers {
+		s.close()
+	}
+	if r.etcd != nil {
+		r.etcd.close()
 	}
 	if r.dir != "" {
 		_ = os.RemoveAll(r.dir)
@@ -84,7 +115,7 @@ func (r *rig) startEtcd(ctx context.Context, o Options) error {
 	return err
 }
 
-func (r *rig) startServer(ctx context.Context, o Options, storage []string) error {
+func (r *rig) writeFiles() error {
 	serving, err := r.ca.Serving("kube-apiserver", "localhost", "127.0.0.1", "kubernetes", "kubernetes.default.svc")
 	if err != nil {
 		return err
@@ -99,13 +130,18 @@ func (r *rig) startServer(ctx context.Context, o Options, storage []string) erro
 			return err
 		}
 	}
+	return nil
+}
+
+// startServer adds an API server to the rig.
+func (r *rig) startServer(ctx context.Context, o Options) error {
 	port, err := freePort()
 	if err != nil {
 		return err
 	}
 	file := func(name string) string { return filepath.Join(r.dir, name) }
-	r.url = fmt.Sprintf("https://127.0.0.1:%d", port)
-	r.server, err = start(o.Bin, "kube-apiserver", append(storage,
+	s := &apiServer{url: fmt.Sprintf("https://127.0.0.1:%d", port)}
+	s.process, err = start(o.Bin, "kube-apiserver", append(slices.Clone(r.storage),
 		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--advertise-address=127.0.0.1",
 		"--tls-cert-file="+file("tls.crt"), "--tls-private-key-file="+file("tls.key"), "--client-ca-file="+file("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+file("sa.pub"),
@@ -114,11 +150,15 @@ func (r *rig) startServer(ctx context.Context, o Options, storage []string) erro
 	if err != nil {
 		return err
 	}
+	r.servers = append(r.servers, s)
 	client, err := r.probe()
 	if err != nil {
 		return err
 	}
-	r.ready, err = r.server.ready(ctx, client, r.url+"/readyz")
+	if s.ready, err = s.process.ready(ctx, client, s.url+"/readyz"); err != nil {
+		return err
+	}
+	s.startCPU, err = cpu(s.pid())
 	return err
 }
 
@@ -137,14 +177,25 @@ func (r *rig) probe() (*http.Client, error) {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}}}, nil
 }
 
-// client returns a client with a connection of its own that speaks contentType and is not throttled.
-func (r *rig) client(contentType string) (*kubernetes.Clientset, error) {
+// clients returns clients of a server, each with a connection of its own, that speak protobuf and are not throttled.
+func (r *rig) clients(s *apiServer, n int) ([]*kubernetes.Clientset, error) {
+	out := make([]*kubernetes.Clientset, n)
+	for i := range out {
+		var err error
+		if out[i], err = r.client(s, protobuf); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (r *rig) client(s *apiServer, contentType string) (*kubernetes.Clientset, error) {
 	admin, err := r.ca.Client("bench", "system:masters")
 	if err != nil {
 		return nil, err
 	}
 	return kubernetes.NewForConfig(&rest.Config{
-		Host:            r.url,
+		Host:            s.url,
 		QPS:             -1,
 		TLSClientConfig: rest.TLSClientConfig{CAData: r.ca.Cert, CertData: admin.Cert, KeyData: admin.Key},
 		ContentConfig:   rest.ContentConfig{ContentType: contentType, AcceptContentTypes: contentType},

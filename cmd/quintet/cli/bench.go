@@ -48,6 +48,9 @@ func (a *app) runBench(ctx context.Context, f benchFlags) error {
 			return fmt.Errorf("--only: %w", err)
 		}
 	}
+	if o.Pods < o.Clients {
+		return fmt.Errorf("--pods must be at least --clients: %d is less than %d", o.Pods, o.Clients)
+	}
 	if o.Bin == "" {
 		self, err := os.Executable()
 		if err != nil {
