@@ -133,7 +133,7 @@ func (s *Server) Run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() {
 		if s.config.TLS != nil {
-			served <- s.http.ServeTLS(s.config.Listener, "", "")
+			served <- s.http.ServeTLS(gatherings{s.config.Listener}, "", "")
 			return
 		}
 		served <- s.http.Serve(s.config.Listener)

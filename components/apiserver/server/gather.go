@@ -1,0 +1,128 @@
+package server
+
+import (
+	"net"
+	"os"
+	"sync"
+	"time"
+)
+
+// HTTP/2 flushes often: the headers of a response, its body, each event of a watch, of all the streams on a connection. A
+// gathering connection hands what is written to a goroutine that sends it: what comes until that gets to run goes out in one
+// system call, and an idle server sends as soon as before.
+type gathering struct {
+	net.Conn
+
+	mu      sync.Mutex
+	taken   sync.Cond // something was sent, or can't be
+	pending []byte
+	sending bool
+	closing bool
+	err     error // of all further writes
+}
+
+const (
+	// gatherSize is what may wait to be sent, in bytes; a writer waits beyond that.
+	gatherSize = 64 << 10
+	// gatherLinger is how long a connection that is closed goes on to send what was written before.
+	gatherLinger = time.Second
+)
+
+// gatherings makes the connections of a listener gathering ones.
+type gatherings struct{ net.Listener }
+
+func (l gatherings) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return gather(conn), nil
+}
+
+func gather(conn net.Conn) *gathering {
+	c := &gathering{Conn: conn}
+	c.taken.L = &c.mu
+	return c
+}
+
+var gatherBuffers = sync.Pool{New: func() any { b := make([]byte, 0, gatherSize); return &b }}
+
+// Write takes p; an error of an earlier write may only show now.
+func (c *gathering) Write(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.err == nil && len(c.pending) > 0 && len(c.pending)+len(p) > gatherSize {
+		c.taken.Wait()
+	}
+	if c.err != nil {
+		return 0, c.err
+	}
+	if c.pending == nil {
+		c.pending = (*gatherBuffers.Get().(*[]byte))[:0]
+	}
+	c.pending = append(c.pending, p...)
+	if !c.sending {
+		c.sending = true
+		go c.send()
+	}
+	return len(p), nil
+}
+
+func (c *gathering) send() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for c.pending != nil {
+		batch := c.pending
+		c.pending = nil
+		c.mu.Unlock()
+		_, err := c.Conn.Write(batch)
+		gatherBuffers.Put(&batch)
+		c.mu.Lock()
+		if err != nil {
+			c.err, c.pending = err, nil
+		}
+		c.taken.Broadcast()
+	}
+	c.sending = false
+	if c.closing {
+		_ = c.Conn.Close()
+	}
+}
+
+// SetDeadline implements net.Conn.
+func (c *gathering) SetDeadline(t time.Time) error {
+	if err := c.SetReadDeadline(t); err != nil {
+		return err
+	}
+	return c.SetWriteDeadline(t)
+}
+
+// SetWriteDeadline implements net.Conn. A time that is past, which TLS sets when it ends, forbids new writes, but what was
+// written before has its time still.
+func (c *gathering) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !t.IsZero() && !time.Now().Before(t) {
+		if c.err == nil {
+			c.err = os.ErrDeadlineExceeded
+		}
+		if c.sending {
+			t = time.Now().Add(gatherLinger)
+		}
+	}
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// Close ends the connection when what was written is sent, but doesn't wait for that.
+func (c *gathering) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.err = net.ErrClosed
+	c.taken.Broadcast()
+	if !c.sending {
+		return c.Conn.Close()
+	}
+	c.closing = true
+	_ = c.Conn.SetWriteDeadline(time.Now().Add(gatherLinger))
+	return c.Conn.SetReadDeadline(time.Unix(1, 0)) // readers end at once
+}
