@@ -19,6 +19,7 @@ func apiServices(deps Deps) *Kind {
 		AsJSON:  true,
 		Default: apiregistrationv1.SetObjectDefaults_APIService,
 		Strategy: strategy[Service]{
+			Meta: MetaNothing, AnyFinalizer: true, // the library checks it
 			PrepareCreate: func(_ context.Context, obj Service) {
 				apiregistration.PrepareCreate(obj, metav1.NewTime(deps.now()))
 			},

@@ -39,6 +39,7 @@ func jobs() *Kind {
 			Validate:            batch.ValidateJob,
 			ValidateUpdate:      batch.ValidateJobUpdate,
 			Warnings:            jobTemplate.warnings,
+			Canonicalize:        batch.LabelJob,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			OrphanByDefault:     true,

@@ -25,8 +25,7 @@ func certificateSigningRequests(deps Deps) *Kind {
 	}.erase([]Version{{GroupVersion: certificatesv1.SchemeGroupVersion}})
 	return define(row[*csr]{
 		Name: "CertificateSigningRequest", Resource: "certificatesigningrequests", ShortNames: []string{"csr"}, Cluster: true,
-		Hub:     certificatesv1.SchemeGroupVersion,
-		Default: certificates.Default,
+		Hub: certificatesv1.SchemeGroupVersion,
 		Strategy: strategy[*csr]{
 			Meta:          MetaAll,
 			PrepareCreate: prepareCSR,

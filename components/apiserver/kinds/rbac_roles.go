@@ -29,8 +29,8 @@ func clusterRoles() *Kind {
 		Hub: rbacv1.SchemeGroupVersion,
 		Strategy: strategy[*rbacv1.ClusterRole]{
 			Meta:                MetaAll,
-			Validate:            rbac.ValidateClusterRole,
-			ValidateUpdate:      func(new, _ *rbacv1.ClusterRole) field.ErrorList { return rbac.ValidateClusterRole(new) },
+			Validate:            func(r *rbacv1.ClusterRole) field.ErrorList { return rbac.ValidateClusterRole(r, nil) },
+			ValidateUpdate:      rbac.ValidateClusterRole,
 			ValidateName:        rbac.ValidateName,
 			CreateOnUpdate:      true,
 			UnconditionalUpdate: true,

@@ -6,7 +6,6 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/storage"
 )
@@ -49,9 +48,10 @@ func volumeAttachments() *Kind {
 			Reset:          []string{"status"},
 		},
 		Status: &strategy[*storagev1.VolumeAttachment]{
-			Meta: MetaNothing, AnyFinalizer: true,
-			PrepareUpdate: attachmentParts.statusUpdate,
-			Reset:         []string{"spec"},
+			Meta: MetaObjects, AnyFinalizer: true,
+			PrepareUpdate:  attachmentParts.statusUpdateOnly,
+			ValidateUpdate: storage.ValidateAttachmentUpdate,
+			Reset:          []string{"metadata", "spec"},
 		},
 		Columns: storage.AttachmentColumns(),
 		Row:     storage.AttachmentRow,
@@ -89,7 +89,7 @@ func csiNodes() *Kind {
 		Strategy: strategy[*storagev1.CSINode]{
 			Meta:           MetaObjects,
 			Validate:       storage.ValidateNode,
-			ValidateUpdate: func(new, _ *storagev1.CSINode) field.ErrorList { return storage.ValidateNode(new) },
+			ValidateUpdate: storage.ValidateNodeUpdate,
 			ValidateName:   validation.NameIsDNSSubdomain,
 			ReturnDeleted:  true,
 		},

@@ -37,10 +37,12 @@ func PrepareUpdate(_ context.Context, new, old crd) {
 }
 
 func noteStored(obj crd) {
-	for _, v := range obj.Spec.Versions {
-		if v.Storage && !slices.Contains(obj.Status.StoredVersions, v.Name) {
-			obj.Status.StoredVersions = append(obj.Status.StoredVersions, v.Name)
-		}
+	i := slices.IndexFunc(obj.Spec.Versions, func(v apiextensionsv1.CustomResourceDefinitionVersion) bool { return v.Storage })
+	if i < 0 {
+		return
+	}
+	if name := obj.Spec.Versions[i].Name; !slices.Contains(obj.Status.StoredVersions, name) {
+		obj.Status.StoredVersions = append(obj.Status.StoredVersions, name)
 	}
 }
 

@@ -2,6 +2,7 @@ package batch
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 	_ "time/tzdata" // images have no time zones of their own
@@ -60,28 +61,39 @@ func validateSchedule(s, old *batchv1.CronJobSpec, at *field.Path) field.ErrorLi
 	if err := parseSchedule(s.Schedule); err != nil {
 		errs = append(errs, field.Invalid(at, s.Schedule, err.Error()))
 	}
-	zoned := strings.Contains(s.Schedule, "TZ")
-	if zoned && s.TimeZone != nil {
-		errs = append(errs, field.Invalid(at, s.Schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule"))
+	if !strings.Contains(s.Schedule, "TZ") {
+		return errs
 	}
-	if zoned && (old == nil || !strings.Contains(old.Schedule, "TZ")) {
+	switch was := old != nil && strings.Contains(old.Schedule, "TZ"); {
+	case !was:
 		errs = append(errs, field.Invalid(at, s.Schedule, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"))
+	case s.TimeZone != nil:
+		errs = append(errs, field.Invalid(at, s.Schedule, "cannot use both timeZone field and TZ or CRON_TZ in schedule"))
 	}
 	return errs
 }
 
+// zonePart is a component of the name of a time zone (https://data.iana.org/time-zones/theory.html#naming), with the
+// digits that old names have.
+var zonePart = regexp.MustCompile(`^[A-Za-z._0-9+][A-Za-z._0-9+-]{0,13}$`)
+
 func validateTimeZone(name string, at *field.Path) field.ErrorList {
-	switch {
-	case name == "":
+	if name == "" {
 		return field.ErrorList{field.Invalid(at, name, "timeZone must be nil or non-empty string")}
-	case strings.EqualFold(name, "Local"):
-		return field.ErrorList{field.Invalid(at, name, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones")}
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "." || part == ".." || !zonePart.MatchString(part) {
+			return field.ErrorList{field.Invalid(at, name, "unknown time zone "+name)}
+		}
+	}
+	var errs field.ErrorList
+	if strings.EqualFold(name, "Local") {
+		errs = append(errs, field.Invalid(at, name, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"))
 	}
 	if _, err := time.LoadLocation(name); err != nil {
-		// Whatever the machine's own data base thinks of the name, it is not one of a time zone.
-		return field.ErrorList{field.Invalid(at, name, "unknown time zone "+name)}
+		errs = append(errs, field.Invalid(at, name, err.Error()))
 	}
-	return nil
+	return errs
 }
 
 func validateJobTemplate(s, old *batchv1.CronJobSpec, path *field.Path) field.ErrorList {

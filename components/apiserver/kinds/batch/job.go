@@ -62,7 +62,7 @@ func DefaultJob(j *batchv1.Job) {
 }
 
 // GenerateSelector makes a job find its own pods only, by its UID, unless its author manages the selector. Labels that
-// the author set stay. A job without labels of its own has those of its template, also these.
+// the author set stay. A job that has the labels of its template has these, too.
 func GenerateSelector(j *batchv1.Job) {
 	if j.Spec.ManualSelector != nil && *j.Spec.ManualSelector {
 		return
@@ -76,7 +76,7 @@ func GenerateSelector(j *batchv1.Job) {
 			labels[key] = value
 		}
 	}
-	if len(j.Labels) == 0 || sameMap(j.Labels, j.Spec.Template.Labels) {
+	if len(j.Labels) > 0 && sameMap(j.Labels, j.Spec.Template.Labels) {
 		j.Labels = maps.Clone(labels)
 	}
 	j.Spec.Template.Labels = labels
@@ -90,6 +90,14 @@ func GenerateSelector(j *batchv1.Job) {
 	}
 	if _, set := j.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel]; !set {
 		j.Spec.Selector.MatchLabels[batchv1.ControllerUidLabel] = string(j.UID)
+	}
+}
+
+// LabelJob gives a job without labels those of its template. It is done once the job is found valid, lest the faults of
+// these labels be told twice.
+func LabelJob(j *batchv1.Job) {
+	if len(j.Labels) == 0 {
+		j.Labels = maps.Clone(j.Spec.Template.Labels)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
@@ -179,7 +180,8 @@ func validateHistory(new, old *batchv1.Job, path *field.Path) field.ErrorList {
 	if s.Failed < was.Failed {
 		errs = append(errs, field.Invalid(path.Child("failed"), s.Failed, "cannot decrease the failed counter"))
 	}
-	if s.Succeeded < was.Succeeded && !indexed(&new.Spec) {
+	elastic := indexed(&new.Spec) && ptr.Equal(new.Spec.Completions, new.Spec.Parallelism) // which can be scaled down
+	if s.Succeeded < was.Succeeded && !elastic {
 		errs = append(errs, field.Invalid(path.Child("succeeded"), s.Succeeded, "cannot decrease the succeeded counter"))
 	}
 	suspended := new.Spec.Suspend != nil && *new.Spec.Suspend

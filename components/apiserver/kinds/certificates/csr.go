@@ -6,21 +6,11 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
-
-// Default sets the defaults of a request.
-func Default(c *certificatesv1.CertificateSigningRequest) {
-	for i := range c.Status.Conditions {
-		if c.Status.Conditions[i].Status == "" {
-			c.Status.Conditions[i].Status = corev1.ConditionTrue
-		}
-	}
-}
 
 // StampConditions sets the times of conditions that are new or have changed.
 func StampConditions(new, old *certificatesv1.CertificateSigningRequest, now metav1.Time) {
@@ -45,24 +35,20 @@ func StampConditions(new, old *certificatesv1.CertificateSigningRequest, now met
 	new.Status.Conditions = conditions
 }
 
-// KeepDecision puts the old decision (approved, denied) into new: only /approval changes it.
+// KeepDecision puts the old decision (approved, denied) into new, whose conditions are its own, unless there is more or
+// less of it now, which validation refuses.
 func KeepDecision(new, old *certificatesv1.CertificateSigningRequest) {
-	decides := func(t certificatesv1.RequestConditionType) bool {
-		return t == certificatesv1.CertificateApproved || t == certificatesv1.CertificateDenied
-	}
-	var kept []certificatesv1.CertificateSigningRequestCondition
-	for _, c := range new.Status.Conditions {
-		if !decides(c.Type) {
-			kept = append(kept, c)
+	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied} {
+		was, is := conditionsOf(old, t), conditionsOf(new, t)
+		if len(was) != len(is) {
+			continue
+		}
+		for i := range new.Status.Conditions {
+			if new.Status.Conditions[i].Type == t {
+				new.Status.Conditions[i], was = was[0], was[1:]
+			}
 		}
 	}
-	var out []certificatesv1.CertificateSigningRequestCondition
-	for _, c := range old.Status.Conditions {
-		if decides(c.Type) {
-			out = append(out, c)
-		}
-	}
-	new.Status.Conditions = append(out, kept...)
 }
 
 // Columns are the columns of requests. What upstream says of them is from the first version of the type.

@@ -6,14 +6,18 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // minExpiration is the shortest life of a certificate that may be asked for, in seconds.
@@ -30,8 +34,30 @@ var knownUsages = sets.New(
 	certificatesv1.UsageMicrosoftSGC, certificatesv1.UsageNetscapeSGC,
 )
 
-// Validate checks a request for a certificate.
-func Validate(c *certificatesv1.CertificateSigningRequest) field.ErrorList {
+// Validate checks a new request for a certificate.
+func Validate(c *certificatesv1.CertificateSigningRequest) field.ErrorList { return validate(c, nil) }
+
+// ValidateUpdate checks a change through the main resource.
+func ValidateUpdate(new, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
+	return append(validate(new, old), keptDecision(new, old)...)
+}
+
+// ValidateApproval checks a change through /approval, by which alone requests are approved and denied.
+func ValidateApproval(new, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
+	return append(validate(new, old), keptConditions(new, old)...)
+}
+
+// ValidateStatusUpdate checks a change through /status: a certificate that is issued stays.
+func ValidateStatusUpdate(new, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
+	errs := append(validate(new, old), keptDecision(new, old)...)
+	if len(old.Status.Certificate) > 0 && !bytes.Equal(new.Status.Certificate, old.Status.Certificate) {
+		errs = append(errs, field.Forbidden(field.NewPath("status", "certificate"), "updates may not modify existing certificate content"))
+	}
+	return errs
+}
+
+// validate checks a request; what is wrong with the old one already may stay so.
+func validate(c, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("spec")
 	if err := parseRequest(c.Spec.Request); err != nil {
@@ -40,110 +66,140 @@ func Validate(c *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	if len(c.Spec.Usages) == 0 {
 		errs = append(errs, field.Required(path.Child("usages"), ""))
 	}
-	seen := sets.New[certificatesv1.KeyUsage]()
-	for i, u := range c.Spec.Usages {
-		at := path.Child("usages").Index(i)
-		if !knownUsages.Has(u) {
-			errs = append(errs, field.NotSupported(at, u, sets.List(knownUsages)))
-		}
-		if seen.Has(u) {
-			errs = append(errs, field.Duplicate(at, u))
-		}
-		seen.Insert(u)
+	usages := path.Child("usages")
+	if old == nil || len(unknown(old.Spec.Usages, usages)) == 0 {
+		errs = append(errs, unknown(c.Spec.Usages, usages)...)
+	}
+	if old == nil || len(twice(old.Spec.Usages, usages.Index)) == 0 {
+		errs = append(errs, twice(c.Spec.Usages, usages.Index)...)
+	}
+	if c.Spec.SignerName == legacySigner && (old == nil || old.Spec.SignerName != legacySigner) {
+		errs = append(errs, field.Invalid(path.Child("signerName"), c.Spec.SignerName, "the legacy signerName is not allowed via this API version"))
+	} else {
+		errs = append(errs, validateSignerName(path.Child("signerName"), c.Spec.SignerName)...)
 	}
 	if s := c.Spec.ExpirationSeconds; s != nil && *s < minExpiration {
 		errs = append(errs, field.Invalid(path.Child("expirationSeconds"), *s,
 			"may not specify a duration less than 600 seconds (10 minutes)"))
 	}
-	errs = append(errs, ValidateSignerName(path.Child("signerName"), c.Spec.SignerName)...)
-	return append(errs, validateStatus(c)...)
-}
-
-// ValidateUpdate checks a change through the main resource: conditions are added by others, never taken back.
-func ValidateUpdate(new, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
-	return append(validateStatus(new), keptConditions(new, old, true)...)
-}
-
-// ValidateApproval checks a change through /approval.
-func ValidateApproval(new, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
-	return append(validateStatus(new), keptConditions(new, old, false)...)
-}
-
-// ValidateStatusUpdate checks a change through /status: an issued certificate stays, unless it was malformed.
-func ValidateStatusUpdate(new, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
-	errs := append(validateStatus(new), keptConditions(new, old, false)...)
-	if len(old.Status.Certificate) > 0 && !bytes.Equal(new.Status.Certificate, old.Status.Certificate) {
-		errs = append(errs, field.Forbidden(field.NewPath("status", "certificate"), "updates may not modify or remove a certificate"))
+	errs = append(errs, validateConditions(c, old)...)
+	if old != nil && (bytes.Equal(c.Status.Certificate, old.Status.Certificate) || parseChain(old.Status.Certificate) != nil) {
+		return errs
+	}
+	if err := parseChain(c.Status.Certificate); err != nil {
+		errs = append(errs, field.Invalid(field.NewPath("status", "certificate"), "<certificate data>", err.Error()))
 	}
 	return errs
 }
 
-func keptConditions(new, old *certificatesv1.CertificateSigningRequest, noneAdded bool) field.ErrorList {
+// legacySigner is what requests of the first version of the API could name.
+const legacySigner = "kubernetes.io/legacy-unknown"
+
+func unknown(list []certificatesv1.KeyUsage, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	path := field.NewPath("status", "conditions")
-	of := func(c *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) []certificatesv1.CertificateSigningRequestCondition {
-		var out []certificatesv1.CertificateSigningRequestCondition
-		for _, cond := range c.Status.Conditions {
-			if cond.Type == t {
-				out = append(out, cond)
-			}
+	for i, u := range list {
+		if !knownUsages.Has(u) {
+			errs = append(errs, field.NotSupported(at.Index(i), u, sets.List(knownUsages)))
 		}
-		return out
 	}
-	for _, t := range []certificatesv1.RequestConditionType{
+	return errs
+}
+
+func twice[T comparable](list []T, at func(int) *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[T]()
+	for i, v := range list {
+		if seen.Has(v) {
+			errs = append(errs, field.Duplicate(at(i), v))
+		}
+		seen.Insert(v)
+	}
+	return errs
+}
+
+// lastingTypes are the conditions that are true or missing, and that nobody takes back.
+func lastingTypes() []certificatesv1.RequestConditionType {
+	return []certificatesv1.RequestConditionType{
 		certificatesv1.CertificateApproved, certificatesv1.CertificateDenied, certificatesv1.CertificateFailed,
-	} {
-		before, after := of(old, t), of(new, t)
-		switch {
-		case len(after) < len(before):
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not remove a condition of type %q", t)))
-		case len(after) > len(before):
-			if noneAdded {
-				errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not add a condition of type %q", t)))
-			}
-		case !apiequality.Semantic.DeepEqual(before, after):
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not modify a condition of type %q\n%v", t, "")))
-		}
 	}
-	return errs
 }
 
-func validateStatus(c *certificatesv1.CertificateSigningRequest) field.ErrorList {
+func validateConditions(c, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
 	var errs field.ErrorList
-	if len(c.Status.Certificate) > 0 {
-		if err := parseChain(c.Status.Certificate); err != nil {
-			errs = append(errs, field.Invalid(field.NewPath("status", "certificate"), c.Status.Certificate, err.Error()))
-		}
+	var before []certificatesv1.RequestConditionType
+	if old != nil {
+		before = conditionTypes(old)
 	}
-	path := field.NewPath("status", "conditions")
-	seen := sets.New[certificatesv1.RequestConditionType]()
-	approved, denied := false, false
+	path, types := field.NewPath("status", "conditions"), conditionTypes(c)
+	both := slices.Contains(before, certificatesv1.CertificateApproved) && slices.Contains(before, certificatesv1.CertificateDenied)
+	duplicates := len(sets.New(before...)) < len(before)
 	for i, cond := range c.Status.Conditions {
 		at := path.Index(i)
-		if cond.Type == "" {
-			errs = append(errs, field.Required(at.Child("type"), ""))
+		if !slices.Contains(before, "") {
+			errs = append(errs, checks.Required(string(cond.Type), at.Child("type"))...)
 		}
-		if cond.Status == "" {
-			errs = append(errs, field.Required(at.Child("status"), ""))
+		if slices.Contains(lastingTypes(), cond.Type) {
+			errs = append(errs, checks.OneOf(cond.Status, at.Child("status"), corev1.ConditionTrue)...)
+		} else {
+			errs = append(errs, checks.OneOf(cond.Status, at.Child("status"), corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown)...)
 		}
-		terminal := cond.Type == certificatesv1.CertificateApproved || cond.Type == certificatesv1.CertificateDenied ||
-			cond.Type == certificatesv1.CertificateFailed
-		switch {
-		case terminal && cond.Status != "" && cond.Status != corev1.ConditionTrue:
-			errs = append(errs, field.NotSupported(at.Child("status"), cond.Status, []corev1.ConditionStatus{corev1.ConditionTrue}))
-		case cond.Status != "" && cond.Status != corev1.ConditionTrue && cond.Status != corev1.ConditionFalse && cond.Status != corev1.ConditionUnknown:
-			errs = append(errs, field.NotSupported(at.Child("status"), cond.Status,
-				[]corev1.ConditionStatus{corev1.ConditionTrue, corev1.ConditionFalse, corev1.ConditionUnknown}))
+		if !both && contradicts(cond.Type, types[:i]) {
+			errs = append(errs, field.Invalid(path, cond.Type, "Approved and Denied conditions are mutually exclusive"))
 		}
-		approved = approved || cond.Type == certificatesv1.CertificateApproved
-		denied = denied || cond.Type == certificatesv1.CertificateDenied
-		if (approved && denied) && (cond.Type == certificatesv1.CertificateApproved || cond.Type == certificatesv1.CertificateDenied) {
-			errs = append(errs, field.Invalid(at.Child("type"), cond.Type, "Approved and Denied conditions are mutually exclusive"))
-		}
-		if seen.Has(cond.Type) {
+		if !duplicates && slices.Contains(types[:i], cond.Type) {
 			errs = append(errs, field.Duplicate(at.Child("type"), cond.Type))
 		}
-		seen.Insert(cond.Type)
+	}
+	return errs
+}
+
+// contradicts reports whether a decision is the opposite of one before.
+func contradicts(t certificatesv1.RequestConditionType, before []certificatesv1.RequestConditionType) bool {
+	return t == certificatesv1.CertificateApproved && slices.Contains(before, certificatesv1.CertificateDenied) ||
+		t == certificatesv1.CertificateDenied && slices.Contains(before, certificatesv1.CertificateApproved)
+}
+
+func conditionTypes(c *certificatesv1.CertificateSigningRequest) []certificatesv1.RequestConditionType {
+	var out []certificatesv1.RequestConditionType
+	for _, cond := range c.Status.Conditions {
+		out = append(out, cond.Type)
+	}
+	return out
+}
+
+func conditionsOf(c *certificatesv1.CertificateSigningRequest, t certificatesv1.RequestConditionType) []certificatesv1.CertificateSigningRequestCondition {
+	var out []certificatesv1.CertificateSigningRequestCondition
+	for _, cond := range c.Status.Conditions {
+		if cond.Type == t {
+			out = append(out, cond)
+		}
+	}
+	return out
+}
+
+// keptConditions refuses to take back a condition that lasts.
+func keptConditions(new, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
+	var errs field.ErrorList
+	for _, t := range lastingTypes() {
+		if len(conditionsOf(new, t)) < len(conditionsOf(old, t)) {
+			errs = append(errs, field.Forbidden(field.NewPath("status", "conditions"), fmt.Sprintf("updates may not remove a condition of type %q", t)))
+		}
+	}
+	return errs
+}
+
+// keptDecision refuses to decide otherwise than through /approval.
+func keptDecision(new, old *certificatesv1.CertificateSigningRequest) field.ErrorList {
+	errs, path := keptConditions(new, old), field.NewPath("status", "conditions")
+	for _, t := range []certificatesv1.RequestConditionType{certificatesv1.CertificateApproved, certificatesv1.CertificateDenied} {
+		was, is := conditionsOf(old, t), conditionsOf(new, t)
+		switch {
+		case len(is) > len(was):
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not add a condition of type %q", t)))
+		case len(is) == len(was) && !apiequality.Semantic.DeepEqual(was, is):
+			errs = append(errs, field.Forbidden(path, fmt.Sprintf("updates may not modify a condition of type %q\n%v", t,
+				diff.Diff(checks.Unversioned(was), checks.Unversioned(is)))))
+		}
 	}
 	return errs
 }
@@ -153,11 +209,18 @@ func parseRequest(data []byte) error {
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {
 		return errors.New("PEM block type must be CERTIFICATE REQUEST")
 	}
-	_, err := x509.ParseCertificateRequest(block.Bytes)
-	return err
+	request, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return err
+	}
+	return request.CheckSignature()
 }
 
+// parseChain checks certificates, if there are any.
 func parseChain(data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
 	n := 0
 	for {
 		var block *pem.Block
@@ -182,8 +245,15 @@ func parseChain(data []byte) error {
 	return nil
 }
 
-// ValidateSignerName checks the name of a signer: a domain, a slash, and a path of dot-separated labels.
-func ValidateSignerName(path *field.Path, name string) field.ErrorList {
+// Bounds of the name of a signer: a domain, a slash, and what can be the name of a resource with its namespace.
+const (
+	maxSignerDomain = utilvalidation.DNS1123SubdomainMaxLength
+	maxSignerName   = maxSignerDomain + 1 + utilvalidation.DNS1123SubdomainMaxLength + utilvalidation.DNS1123LabelMaxLength + 1
+)
+
+// validateSignerName checks the name of a signer: a domain, a slash, and a path of dot-separated labels. Of each, the first
+// fault is told.
+func validateSignerName(path *field.Path, name string) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(path, "")}
 	}
@@ -192,20 +262,29 @@ func ValidateSignerName(path *field.Path, name string) field.ErrorList {
 		return field.ErrorList{field.Invalid(path, name, "must be a fully qualified domain and path of the form 'example.com/signer-name'")}
 	}
 	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsDNS1123Subdomain(segments[0]) {
-		errs = append(errs, field.Invalid(path, segments[0], "validating label "+segments[0]+": "+msg))
+	if len(segments[0]) > maxSignerDomain {
+		errs = append(errs, field.TooLong(path, "", maxSignerDomain))
 	}
-	for _, part := range strings.Split(segments[1], ".") {
-		if part == "" {
-			errs = append(errs, field.Invalid(path, segments[1], "validating label \"\": must not be empty"))
-			continue
-		}
-		for _, msg := range utilvalidation.IsDNS1123Subdomain(strings.ToLower(part)) {
-			errs = append(errs, field.Invalid(path, segments[1], fmt.Sprintf("validating label %q: %s", part, msg)))
-		}
-	}
+	errs = append(errs, validateLabels(path, segments[0], utilvalidation.IsDNS1123Label)...)
 	if !strings.Contains(segments[0], ".") {
 		errs = append(errs, field.Invalid(path, segments[0], "should be a domain with at least two segments separated by dots"))
+	}
+	errs = append(errs, validateLabels(path, segments[1], utilvalidation.IsDNS1123Subdomain)...)
+	if len(name) > maxSignerName {
+		errs = append(errs, field.TooLong(path, "", maxSignerName))
+	}
+	return errs
+}
+
+func validateLabels(path *field.Path, segment string, check func(string) []string) field.ErrorList {
+	var errs field.ErrorList
+	for label := range strings.SplitSeq(segment, ".") {
+		for _, msg := range check(label) {
+			errs = append(errs, field.Invalid(path, segment, fmt.Sprintf("validating label %q: %s", label, msg)))
+		}
+		if len(errs) > 0 {
+			break
+		}
 	}
 	return errs
 }

@@ -1,11 +1,16 @@
 package rbac
 
 import (
+	"slices"
+
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // ValidateName allows everything that can stand in a URL path: roles have names like "system:node".
@@ -18,19 +23,29 @@ func ValidateRole(r *rbacv1.Role) field.ErrorList {
 	return validateRules(r.Rules, true)
 }
 
-// ValidateClusterRole checks a cluster role.
-func ValidateClusterRole(r *rbacv1.ClusterRole) field.ErrorList {
+// ValidateClusterRole checks a cluster role. old is nil for a new one; values in its selectors that are bad already may
+// stay so.
+func ValidateClusterRole(r, old *rbacv1.ClusterRole) field.ErrorList {
 	errs := validateRules(r.Rules, false)
 	if r.AggregationRule == nil {
 		return errs
+	}
+	var options metavalidation.LabelSelectorValidationOptions
+	if old != nil && old.AggregationRule != nil {
+		options.AllowInvalidLabelValueInSelector = slices.ContainsFunc(old.AggregationRule.ClusterRoleSelectors, func(s metav1.LabelSelector) bool {
+			return len(metavalidation.ValidateLabelSelector(&s, metavalidation.LabelSelectorValidationOptions{}, nil)) > 0
+		})
 	}
 	selectors := field.NewPath("aggregationRule", "clusterRoleSelectors")
 	if len(r.AggregationRule.ClusterRoleSelectors) == 0 {
 		errs = append(errs, field.Required(selectors, "at least one clusterRoleSelector required if aggregationRule is non-nil"))
 	}
 	for i := range r.AggregationRule.ClusterRoleSelectors {
-		errs = append(errs, metavalidation.ValidateLabelSelector(&r.AggregationRule.ClusterRoleSelectors[i],
-			metavalidation.LabelSelectorValidationOptions{}, selectors.Index(i))...)
+		s, at := &r.AggregationRule.ClusterRoleSelectors[i], selectors.Index(i)
+		errs = append(errs, metavalidation.ValidateLabelSelector(s, options, at)...)
+		if selector, err := metav1.LabelSelectorAsSelector(s); err != nil {
+			errs = append(errs, field.Invalid(at, selector, "invalid label selector."))
+		}
 	}
 	return errs
 }
@@ -100,7 +115,7 @@ func ValidateBindingUpdate(new, old rbacv1.RoleRef) field.ErrorList {
 	if new == old {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), new, "cannot change roleRef")}
+	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), checks.Unversioned(new), "cannot change roleRef")}
 }
 
 func validateSubject(s *rbacv1.Subject, namespaced bool, at *field.Path) field.ErrorList {

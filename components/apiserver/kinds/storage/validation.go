@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"math"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -121,7 +122,8 @@ func equalTopology(a, b corev1.TopologySelectorTerm) bool {
 
 // ValidateClassUpdate checks a change: volumes were made by what the class says, so it stays.
 func ValidateClassUpdate(new, old *storagev1.StorageClass) field.ErrorList {
-	errs := validation.ValidateImmutableField(new.Parameters, old.Parameters, field.NewPath("parameters"))
+	errs := ValidateClass(new)
+	errs = append(errs, validation.ValidateImmutableField(new.Parameters, old.Parameters, field.NewPath("parameters"))...)
 	errs = append(errs, validation.ValidateImmutableField(new.Provisioner, old.Provisioner, field.NewPath("provisioner"))...)
 	errs = append(errs, validation.ValidateImmutableField(new.ReclaimPolicy, old.ReclaimPolicy, field.NewPath("reclaimPolicy"))...)
 	return append(errs, validation.ValidateImmutableField(new.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
@@ -142,11 +144,46 @@ func ValidateAttachment(a *storagev1.VolumeAttachment) field.ErrorList {
 		if *name == "" {
 			errs = append(errs, field.Required(source.Child("persistentVolumeName"), "must specify non empty persistentVolumeName"))
 		}
-		errs = append(errs, checks.Text(*name, source.Child("persistentVolumeName"), checks.Subdomain)...)
 	default:
 		errs = append(errs, core.InlineVolume(inline, source.Child("inlineVolumeSpec"))...)
 	}
-	return append(errs, checks.Text(a.Spec.NodeName, at.Child("nodeName"), checks.Subdomain)...)
+	errs = append(errs, checks.Text(a.Spec.NodeName, at.Child("nodeName"), checks.Subdomain)...)
+	errs = append(errs, validateAttachmentStatus(&a.Status)...)
+	if name != nil {
+		errs = append(errs, checks.Text(*name, source.Child("persistentVolumeName"), checks.Subdomain)...)
+	}
+	return errs
+}
+
+// maxMetadata bounds, in bytes, what drivers write into the status.
+const maxMetadata = 256 * 1024
+
+func validateAttachmentStatus(s *storagev1.VolumeAttachmentStatus) field.ErrorList {
+	var errs field.ErrorList
+	at, size := field.NewPath("status"), 0
+	for k, v := range s.AttachmentMetadata {
+		size += len(k) + len(v)
+	}
+	if size > maxMetadata {
+		errs = append(errs, field.TooLong(at.Child("attachmentMetadata"), "", maxMetadata))
+	}
+	errs = append(errs, validateError(s.AttachError, at.Child("attachError"))...)
+	return append(errs, validateError(s.DetachError, at.Child("detachError"))...)
+}
+
+func validateError(e *storagev1.VolumeError, at *field.Path) field.ErrorList {
+	const maxMessage = 1024
+	var errs field.ErrorList
+	if e == nil {
+		return nil
+	}
+	if len(e.Message) > maxMessage {
+		errs = append(errs, field.TooLong(at.Child("message"), "", maxMetadata)) // upstream, too, tells the other bound
+	}
+	if c := e.ErrorCode; c != nil && *c < 0 {
+		errs = append(errs, field.Invalid(at.Child("errorCode"), *c, utilvalidation.InclusiveRangeError(0, math.MaxInt32)))
+	}
+	return errs
 }
 
 // ValidateAttachmentUpdate checks a change: the spec stays.
@@ -193,9 +230,10 @@ func ValidateDriver(d *storagev1.CSIDriver) field.ErrorList {
 	return errs
 }
 
-// DriverWarnings tell where a driver may get tokens in a place where they are logged.
-func DriverWarnings(new, _ *storagev1.CSIDriver) []string {
-	if len(new.Spec.TokenRequests) == 0 || new.Spec.ServiceAccountTokenInSecrets != nil {
+// DriverWarnings tell where a driver may get tokens in a place where they are logged. old is nil on create.
+func DriverWarnings(new, old *storagev1.CSIDriver) []string {
+	if len(new.Spec.TokenRequests) == 0 || new.Spec.ServiceAccountTokenInSecrets != nil ||
+		old != nil && apiequality.Semantic.DeepEqual(new.Spec.TokenRequests, old.Spec.TokenRequests) {
 		return nil
 	}
 	return []string{"spec.serviceAccountTokenInSecrets is unset; if supported by this CSI driver, set to true to prevent possible logging of tokens in volume attributes"}
@@ -239,6 +277,20 @@ func ValidateNode(n *storagev1.CSINode) field.ErrorList {
 			keys.Insert(key)
 			errs = append(errs, checks.Required(key, at)...)
 			errs = append(errs, checks.Text(key, at, utilvalidation.IsQualifiedName)...)
+		}
+	}
+	return errs
+}
+
+// ValidateNodeUpdate checks a change: of what a driver says of a node, only how many volumes fit may change.
+func ValidateNodeUpdate(new, old *storagev1.CSINode) field.ErrorList {
+	errs := ValidateNode(new)
+	for _, was := range old.Spec.Drivers {
+		for _, is := range new.Spec.Drivers {
+			was.Allocatable, is.Allocatable = nil, nil
+			if is.Name == was.Name && !apiequality.Semantic.DeepEqual(is, was) {
+				errs = append(errs, field.Invalid(field.NewPath("spec", "drivers"), checks.Unversioned(is), "field is immutable"))
+			}
 		}
 	}
 	return errs
