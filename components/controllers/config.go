@@ -108,6 +108,7 @@ type Config struct {
 	ConcurrentCronJobSyncs         int
 	ConcurrentResourceQuotaSyncs   int
 	MirroringConcurrentSyncs       int
+	ConcurrentPolicySyncs          int
 }
 
 // DefaultConfig returns upstream's defaults.
@@ -155,6 +156,7 @@ func DefaultConfig() Config {
 		ConcurrentCronJobSyncs:         5,
 		ConcurrentResourceQuotaSyncs:   5,
 		MirroringConcurrentSyncs:       5,
+		ConcurrentPolicySyncs:          5,
 	}
 }
 

@@ -81,5 +81,6 @@ func (c *Config) addConcurrencyFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.ConcurrentDeploymentSyncs, "concurrent-deployment-syncs", c.ConcurrentDeploymentSyncs, "deployments reconciled at once")
 	fs.IntVar(&c.ConcurrentRCSyncs, "concurrent-rc-syncs", c.ConcurrentRCSyncs, "replication controllers reconciled at once")
 	fs.IntVar(&c.ConcurrentReplicaSetSyncs, "concurrent-replicaset-syncs", c.ConcurrentReplicaSetSyncs, "replica sets reconciled at once")
+	fs.IntVar(&c.ConcurrentPolicySyncs, "concurrent-validating-admission-policy-status-syncs", c.ConcurrentPolicySyncs, "validating admission policies checked at once")
 	fs.IntVar(&c.ConcurrentNamespaceSyncs, "concurrent-namespace-syncs", c.ConcurrentNamespaceSyncs, "namespaces emptied at once")
 }

@@ -110,6 +110,8 @@ func list() []entry {
 			func(h *host, env runner.Env) (runner.Controller, error) {
 				return endpointslicemirroring.New(env, h.config.MirroringMaxEndpointsPerSubset)
 			}, ""},
+		{"validatingadmissionpolicy-status-controller", "validatingadmissionpolicy-status-controller", "validatingadmissionpolicy-status-controller",
+			"validatingadmissionpolicy-status", func(c *Config) int { return c.ConcurrentPolicySyncs }, makePolicyStatus, ""},
 		{"node-ipam-controller", "nodeipam", "node-controller", "cidrAllocator", one, makeNodeIPAM, ""},
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
@@ -19,6 +21,7 @@ import (
 	"quintet.dev/quintet/components/controllers/garbagecollector"
 	"quintet.dev/quintet/components/controllers/namespace"
 	"quintet.dev/quintet/components/controllers/nodeipam"
+	"quintet.dev/quintet/components/controllers/policystatus"
 	"quintet.dev/quintet/components/controllers/resourcequota"
 	"quintet.dev/quintet/components/controllers/rootca"
 	"quintet.dev/quintet/components/controllers/runner"
@@ -125,6 +128,18 @@ func makeGarbageCollector(h *host, env runner.Env) (runner.Controller, error) {
 		Metadata:  objects,
 		Mapper:    restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources)),
 		Shared:    h.shared(),
+	})
+}
+
+// makePolicyStatus checks types by the schemas that the API server publishes, of its own kinds as of all others.
+func makePolicyStatus(h *host, env runner.Env) (runner.Controller, error) {
+	resources, err := discovery.NewDiscoveryClientForConfig(h.clients.config("validatingadmissionpolicy-status-controller"))
+	if err != nil {
+		return nil, err
+	}
+	return policystatus.New(env, &validating.TypeChecker{
+		SchemaResolver: &resolver.ClientDiscoveryResolver{Discovery: resources},
+		RestMapper:     restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources)),
 	})
 }
 
