@@ -29,7 +29,7 @@ func (c *call) delete() error {
 	}
 	e, removed, err := c.remove(o)
 	if err != nil {
-		return err
+		return c.missing(err)
 	}
 	if removed && !c.kind.Strategy.ReturnDeleted {
 		return c.success(http.StatusOK, &metav1.StatusDetails{

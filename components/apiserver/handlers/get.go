@@ -27,9 +27,17 @@ func (c *call) get() error {
 	}
 	e, err := c.cache.Get(c.ctx, c.key(), o.ResourceVersion)
 	if err != nil {
-		return err
+		return c.missing(err)
 	}
 	return c.stored(http.StatusOK, e)
+}
+
+// missing makes an error that nothing was found speak of the resource as it was asked for: a cache knows but one name.
+func (c *call) missing(err error) error {
+	if apierrors.IsNotFound(err) && c.resource.Group != c.kind.Hub.Group {
+		return apierrors.NewNotFound(c.resource, c.name)
+	}
+	return err
 }
 
 // exported refuses a parameter of old, which would have left out what belongs to one cluster.

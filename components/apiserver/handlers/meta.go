@@ -83,8 +83,9 @@ func (c *call) sameName(obj metav1.Object) error {
 	}
 }
 
+// groupKind is what errors about the content call the kind: by its own group, whichever it was asked for in.
 func (c *call) groupKind() schema.GroupKind {
-	return schema.GroupKind{Group: c.version.Group, Kind: c.kind.Name}
+	return schema.GroupKind{Group: c.kind.Hub.Group, Kind: c.kind.Name}
 }
 
 // prepareCreate runs a new object through its strategy: what upstream does between admission's two halves.

@@ -22,6 +22,7 @@ func resourceQuotas() *Kind {
 			PrepareUpdate:       quotaParts.keepStatus,
 			Validate:            core.ValidateQuota,
 			ValidateUpdate:      core.ValidateQuotaUpdate,
+			Warnings:            core.QuotaWarnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			ReturnDeleted:       true,

@@ -18,7 +18,7 @@ var namespaceParts = parts[*corev1.Namespace, corev1.NamespaceSpec, corev1.Names
 func namespaces() *Kind {
 	finalize := strategy[*corev1.Namespace]{
 		PrepareUpdate:  namespaceParts.keepStatus,
-		ValidateUpdate: core.ValidateNamespaceUpdate,
+		ValidateUpdate: core.ValidateNamespaceFinalize,
 		Reset:          []string{"status"},
 	}.erase([]Version{{GroupVersion: corev1.SchemeGroupVersion}})
 	return define(row[*corev1.Namespace]{
@@ -39,7 +39,6 @@ func namespaces() *Kind {
 				new.Status = old.Status
 			},
 			Validate:            core.ValidateNamespace,
-			ValidateUpdate:      core.ValidateNamespaceUpdate,
 			ValidateName:        validation.ValidateNamespaceName,
 			Canonicalize:        core.DefaultNamespace, // a generated name was not known before
 			UnconditionalUpdate: true,

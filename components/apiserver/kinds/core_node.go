@@ -1,6 +1,7 @@
 package kinds
 
 import (
+	"context"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -8,11 +9,6 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/kinds/core"
 )
-
-var nodeParts = parts[*corev1.Node, corev1.NodeSpec, corev1.NodeStatus]{
-	spec:   func(n *corev1.Node) *corev1.NodeSpec { return &n.Spec },
-	status: func(n *corev1.Node) *corev1.NodeStatus { return &n.Status },
-}
 
 func nodes() *Kind {
 	return define(row[*corev1.Node]{
@@ -22,7 +18,9 @@ func nodes() *Kind {
 		Strategy: strategy[*corev1.Node]{
 			Meta: MetaAll,
 			// A kubelet creates its node with a status.
-			PrepareUpdate:       nodeParts.keepStatus,
+			PrepareCreate:       func(_ context.Context, n *corev1.Node) { core.PrepareNodeCreate(n) },
+			PrepareUpdate:       func(_ context.Context, new, old *corev1.Node) { core.PrepareNodeUpdate(new, old) },
+			Warnings:            core.NodeWarnings,
 			Validate:            core.ValidateNode,
 			ValidateUpdate:      core.ValidateNodeUpdate,
 			Canonicalize:        core.SyncPodCIDR,
@@ -31,8 +29,8 @@ func nodes() *Kind {
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*corev1.Node]{
-			PrepareUpdate:  nodeParts.statusUpdate,
-			ValidateUpdate: core.ValidateNodeUpdate,
+			PrepareUpdate:  func(_ context.Context, new, old *corev1.Node) { core.PrepareNodeStatus(new, old) },
+			ValidateUpdate: core.ValidateNodeChange,
 			Reset:          []string{"spec"},
 		},
 		Subresources: []Subresource{special("proxy", "create", "delete", "get", "patch", "update")},

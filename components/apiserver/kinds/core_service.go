@@ -5,7 +5,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/core"
 )
@@ -63,7 +62,8 @@ func endpoints() *Kind {
 		Strategy: strategy[*corev1.Endpoints]{
 			Meta:                MetaAll,
 			Validate:            core.ValidateEndpoints,
-			ValidateUpdate:      func(new, _ *corev1.Endpoints) field.ErrorList { return core.ValidateEndpoints(new) },
+			ValidateUpdate:      core.ValidateEndpointsUpdate,
+			Warnings:            core.EndpointsWarnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			CreateOnUpdate:      true,
 			UnconditionalUpdate: true,

@@ -2,9 +2,10 @@ package core
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/validation"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/discovery"
@@ -19,9 +20,36 @@ func DefaultEndpoints(e *corev1.Endpoints) {
 	}
 }
 
+// EndpointsWarnings tells of addresses that are not written as they should be. The controller writes none of these.
+func EndpointsWarnings(e, _ *corev1.Endpoints) []string {
+	if e.Labels["endpoints.kubernetes.io/managed-by"] == "endpoint-controller" {
+		return nil
+	}
+	var out []string
+	for i, s := range e.Subsets {
+		at := field.NewPath("subsets").Index(i)
+		for j, a := range s.Addresses {
+			out = append(out, utilvalidation.GetWarningsForIP(at.Child("addresses").Index(j).Child("ip"), a.IP)...)
+		}
+		for j, a := range s.NotReadyAddresses {
+			out = append(out, utilvalidation.GetWarningsForIP(at.Child("notReadyAddresses").Index(j).Child("ip"), a.IP)...)
+		}
+	}
+	return out
+}
+
+// ValidateEndpointsUpdate checks a change. Addresses and ports that stay as they were may have been valid once.
+func ValidateEndpointsUpdate(new, old *corev1.Endpoints) field.ErrorList {
+	errs := ValidateEndpoints(new)
+	if len(errs) > 0 && apiequality.Semantic.DeepEqual(new.Subsets, old.Subsets) {
+		return nil
+	}
+	return errs
+}
+
 // ValidateEndpoints checks endpoints.
 func ValidateEndpoints(e *corev1.Endpoints) field.ErrorList {
-	errs := validation.ValidateAnnotations(e.Annotations, field.NewPath("annotations"))
+	var errs field.ErrorList
 	for i := range e.Subsets {
 		s, at := &e.Subsets[i], field.NewPath("subsets").Index(i)
 		if len(s.Addresses)+len(s.NotReadyAddresses) == 0 {
@@ -52,17 +80,17 @@ func validateEndpointAddresses(list []corev1.EndpointAddress, path *field.Path) 
 	var errs field.ErrorList
 	for i := range list {
 		a, at := &list[i], path.Index(i)
-		if more := utilvalidation.IsValidIPForLegacyField(at.Child("ip"), a.IP, false, nil); len(more) > 0 {
-			errs = append(errs, more...)
-		} else {
-			errs = append(errs, discovery.NonSpecialIP(a.IP, at.Child("ip"))...)
-		}
+		errs = append(errs, utilvalidation.IsValidIPForLegacyField(at.Child("ip"), a.IP, true, nil)...)
 		if a.Hostname != "" {
 			errs = append(errs, checks.Text(a.Hostname, at.Child("hostname"), utilvalidation.IsDNS1123Label)...)
 		}
 		if a.NodeName != nil {
 			errs = append(errs, checks.Text(*a.NodeName, at.Child("nodeName"), checks.Subdomain)...)
 		}
+		if netutils.ParseIPSloppy(a.IP) == nil {
+			errs = append(errs, field.Invalid(at.Child("ip"), a.IP, "must be a valid IP address"))
+		}
+		errs = append(errs, discovery.NonSpecialIP(a.IP, at.Child("ip"))...)
 	}
 	return errs
 }

@@ -2,12 +2,12 @@ package core
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -49,11 +49,20 @@ func limitTypeName(name string, at *field.Path) field.ErrorList {
 func validateLimits(item *corev1.LimitRangeItem, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	names := sets.New[corev1.ResourceName]()
-	for _, list := range []corev1.ResourceList{item.Max, item.Min, item.Default, item.DefaultRequest, item.MaxLimitRequestRatio} {
-		for n := range list {
+	check := func(name string, list corev1.ResourceList) {
+		for _, n := range slices.Sorted(maps.Keys(list)) {
+			p := at.Child(name).Key(string(n))
+			if item.Type == corev1.LimitTypePod || item.Type == corev1.LimitTypeContainer {
+				errs = append(errs, podspec.ContainerResource(n, p)...)
+			} else {
+				errs = append(errs, podspec.QualifiedResource(n, p)...)
+			}
 			names.Insert(n)
 		}
 	}
+	bounds := *item
+	check("max", item.Max)
+	check("min", item.Min)
 	if item.Type == corev1.LimitTypePod {
 		if len(item.Default) > 0 {
 			errs = append(errs, field.Forbidden(at.Child("default"), "may not be specified when `type` is 'Pod'"))
@@ -61,141 +70,74 @@ func validateLimits(item *corev1.LimitRangeItem, at *field.Path) field.ErrorList
 		if len(item.DefaultRequest) > 0 {
 			errs = append(errs, field.Forbidden(at.Child("defaultRequest"), "may not be specified when `type` is 'Pod'"))
 		}
+		bounds.Default, bounds.DefaultRequest = nil, nil
+	} else {
+		check("default", item.Default)
+		check("defaultRequest", item.DefaultRequest)
 	}
 	if item.Type == corev1.LimitTypePersistentVolumeClaim {
 		_, min := item.Min[corev1.ResourceStorage]
 		_, max := item.Max[corev1.ResourceStorage]
 		if !min && !max {
-			errs = append(errs, field.Required(at, "either minimum or maximum storage value is required, but neither was provided"))
+			errs = append(errs, field.Required(at.Child("limits"), "either minimum or maximum storage value is required, but neither was provided"))
 		}
 	}
+	check("maxLimitRequestRatio", item.MaxLimitRequestRatio)
 	for _, n := range sets.List(names) {
-		errs = append(errs, validateBounds(item, n, at)...)
+		errs = append(errs, validateBounds(&bounds, n, at)...)
+		errs = append(errs, validateRatio(&bounds, n, at.Child("maxLimitRequestRatio").Key(string(n)))...)
+		if a, b := item.Default[n], bounds.DefaultRequest[n]; has(bounds.Default, n) && has(bounds.DefaultRequest, n) &&
+			!podspec.Overcommit(n) && a.Cmp(b) != 0 {
+			errs = append(errs, field.Invalid(at.Child("defaultRequest").Key(string(n)), b.String(),
+				fmt.Sprintf("default value %s must equal to defaultRequest value %s in %s", a.String(), b.String(), n)))
+		}
 	}
 	return errs
 }
 
-// validateBounds checks one resource of a limit: its bounds in ascending order, and the ratio.
+func has(list corev1.ResourceList, n corev1.ResourceName) bool {
+	_, ok := list[n]
+	return ok
+}
+
+// validateBounds checks that the bounds of a resource ascend. Which of two values is shown is upstream's choice.
 func validateBounds(item *corev1.LimitRangeItem, n corev1.ResourceName, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	chain := []struct {
-		label string // of the error
-		name  string
-		list  corev1.ResourceList
-	}{
-		{"min", "min", item.Min}, {"default request", "defaultRequest", item.DefaultRequest},
-		{"default", "default", item.Default}, {"max", "max", item.Max},
-	}
-	for i, low := range chain {
-		a, ok := low.list[n]
-		if !ok {
-			continue
-		}
-		errs = append(errs, podspec.Quantity(n, a, at.Child(low.name).Key(string(n)))...)
-		for _, high := range chain[i+1:] {
-			if b, ok := high.list[n]; ok && a.Cmp(b) > 0 {
-				where := low.name
-				errs = append(errs, field.Invalid(at.Child(where).Key(string(n)), a.String(),
-					fmt.Sprintf("%s value %s is greater than %s value %s", low.label, a.String(), high.label, b.String())))
-			}
+	ascend := func(low, high corev1.ResourceList, name string, shown corev1.ResourceList, lowLabel, highLabel string) {
+		a, hasLow := low[n]
+		b, hasHigh := high[n]
+		if hasLow && hasHigh && a.Cmp(b) > 0 {
+			value := shown[n]
+			errs = append(errs, field.Invalid(at.Child(name).Key(string(n)), value.String(),
+				fmt.Sprintf("%s value %s is greater than %s value %s", lowLabel, a.String(), highLabel, b.String())))
 		}
 	}
+	ascend(item.Min, item.Max, "min", item.Min, "min", "max")
+	ascend(item.Min, item.DefaultRequest, "defaultRequest", item.DefaultRequest, "min", "default request")
+	ascend(item.DefaultRequest, item.Max, "defaultRequest", item.DefaultRequest, "default request", "max")
+	ascend(item.DefaultRequest, item.Default, "defaultRequest", item.DefaultRequest, "default request", "default limit")
+	ascend(item.Min, item.Default, "default", item.Min, "min", "default")
+	ascend(item.Default, item.Max, "default", item.Max, "default", "max")
+	return errs
+}
+
+// validateRatio checks that the greatest ratio of limit to request is one, and can be reached.
+func validateRatio(item *corev1.LimitRangeItem, n corev1.ResourceName, at *field.Path) field.ErrorList {
 	ratio, ok := item.MaxLimitRequestRatio[n]
 	if !ok {
-		return errs
+		return nil
 	}
-	path := at.Child("maxLimitRequestRatio").Key(string(n))
+	var errs field.ErrorList
 	if ratio.Cmp(*resource.NewQuantity(1, resource.DecimalSI)) < 0 {
-		errs = append(errs, field.Invalid(path, ratio.String(), fmt.Sprintf("ratio %s is less than 1", ratio.String())))
+		errs = append(errs, field.Invalid(at, ratio.String(), fmt.Sprintf("ratio %s is less than 1", ratio.String())))
 	}
 	min, hasMin := item.Min[n]
 	max, hasMax := item.Max[n]
-	if hasMin && hasMax && min.Sign() > 0 && ratio.AsApproximateFloat64() > max.AsApproximateFloat64()/min.AsApproximateFloat64() {
-		errs = append(errs, field.Invalid(path, ratio.String(), fmt.Sprintf("ratio %s is greater than max/min = %f",
-			ratio.String(), max.AsApproximateFloat64()/min.AsApproximateFloat64())))
+	if !hasMin || !hasMax {
+		return errs
+	}
+	if most := max.AsApproximateFloat64() / min.AsApproximateFloat64(); ratio.AsApproximateFloat64() > most {
+		errs = append(errs, field.Invalid(at, ratio.String(), fmt.Sprintf("ratio %s is greater than max/min = %f", ratio.String(), most)))
 	}
 	return errs
-}
-
-var quotaScopes = sets.New(corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating,
-	corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort, corev1.ResourceQuotaScopePriorityClass,
-	corev1.ResourceQuotaScopeCrossNamespacePodAffinity, corev1.ResourceQuotaScopeVolumeAttributesClass)
-
-// ValidateQuota checks a resource quota.
-func ValidateQuota(q *corev1.ResourceQuota) field.ErrorList {
-	errs := quotaList(q.Spec.Hard, field.NewPath("spec", "hard"))
-	at := field.NewPath("spec", "scopes")
-	seen := sets.New[corev1.ResourceQuotaScope]()
-	for _, s := range q.Spec.Scopes {
-		if !quotaScopes.Has(s) {
-			errs = append(errs, field.Invalid(at, q.Spec.Scopes, "unsupported scope"))
-		}
-		seen.Insert(s)
-	}
-	for _, pair := range [][]corev1.ResourceQuotaScope{
-		{corev1.ResourceQuotaScopeBestEffort, corev1.ResourceQuotaScopeNotBestEffort},
-		{corev1.ResourceQuotaScopeTerminating, corev1.ResourceQuotaScopeNotTerminating},
-	} {
-		if seen.HasAll(pair...) {
-			errs = append(errs, field.Invalid(at, q.Spec.Scopes, "conflicting scopes"))
-		}
-	}
-	if q.Spec.ScopeSelector != nil {
-		errs = append(errs, validateScopeSelector(q.Spec.ScopeSelector, field.NewPath("spec", "scopeSelector"))...)
-	}
-	return errs
-}
-
-func validateScopeSelector(s *corev1.ScopeSelector, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	at := path.Child("matchExpressions")
-	for i, r := range s.MatchExpressions {
-		p := at.Index(i)
-		if !quotaScopes.Has(r.ScopeName) {
-			errs = append(errs, field.Invalid(at.Child("scopeName"), r.ScopeName, "unsupported scope"))
-		}
-		switch r.Operator {
-		case corev1.ScopeSelectorOpIn, corev1.ScopeSelectorOpNotIn:
-			if len(r.Values) == 0 {
-				errs = append(errs, field.Required(at.Child("values"), "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"))
-			}
-			if r.ScopeName != corev1.ResourceQuotaScopePriorityClass && r.ScopeName != corev1.ResourceQuotaScopeVolumeAttributesClass {
-				errs = append(errs, field.Invalid(p.Child("operator"), r.Operator,
-					fmt.Sprintf("must be 'Exist' when scope is any of %s", "ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity")))
-			}
-		case corev1.ScopeSelectorOpExists, corev1.ScopeSelectorOpDoesNotExist:
-			if len(r.Values) != 0 {
-				errs = append(errs, field.Invalid(at.Child("values"), r.Values, "must be no value when `operator` is 'Exists' or 'DoesNotExist' for scope selector"))
-			}
-		default:
-			errs = append(errs, field.Invalid(at.Child("operator"), r.Operator, "not a valid selector operator"))
-		}
-	}
-	return errs
-}
-
-func quotaList(list corev1.ResourceList, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	for n, q := range list {
-		at := path.Key(string(n))
-		for _, msg := range utilvalidation.IsQualifiedName(string(n)) {
-			errs = append(errs, field.Invalid(at, string(n), msg))
-		}
-		errs = append(errs, podspec.Quantity(n, q, at)...)
-	}
-	return errs
-}
-
-// ValidateQuotaUpdate checks a change: scopes stay.
-func ValidateQuotaUpdate(new, old *corev1.ResourceQuota) field.ErrorList {
-	errs := ValidateQuota(new)
-	if !apiequality.Semantic.DeepEqual(sets.New(new.Spec.Scopes...), sets.New(old.Spec.Scopes...)) {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "scopes"), new.Spec.Scopes, "field is immutable"))
-	}
-	return append(errs, validation.ValidateImmutableField(new.Spec.ScopeSelector, old.Spec.ScopeSelector, field.NewPath("spec", "scopeSelector"))...)
-}
-
-// ValidateQuotaStatus checks a change of the status.
-func ValidateQuotaStatus(new, _ *corev1.ResourceQuota) field.ErrorList {
-	return append(quotaList(new.Status.Hard, field.NewPath("status", "hard")), quotaList(new.Status.Used, field.NewPath("status", "used"))...)
 }

@@ -34,8 +34,14 @@ func ValidateNamespace(n *corev1.Namespace) field.ErrorList {
 	return errs
 }
 
-// ValidateNamespaceUpdate checks a change of a namespace.
-func ValidateNamespaceUpdate(new, _ *corev1.Namespace) field.ErrorList { return ValidateNamespace(new) }
+// ValidateNamespaceFinalize checks a change of the finalizers, through their own door.
+func ValidateNamespaceFinalize(new, _ *corev1.Namespace) field.ErrorList {
+	var errs field.ErrorList
+	for i, f := range new.Spec.Finalizers {
+		errs = append(errs, finalizerName(string(f), field.NewPath("spec", "finalizers").Index(i))...)
+	}
+	return errs
+}
 
 // ValidateNamespaceStatusUpdate ties the phase to the deletion.
 func ValidateNamespaceStatusUpdate(new, _ *corev1.Namespace) field.ErrorList {

@@ -2,6 +2,7 @@ package events
 
 import (
 	"fmt"
+	"reflect"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,10 +29,11 @@ func Validate(e *corev1.Event, strict bool) field.ErrorList {
 	if !strict {
 		return errs
 	}
+	errs = append(errs, validateSeries(e.Series)...)
 	if e.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
 	}
-	if len(e.Type) == 0 || e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
+	if e.Type != corev1.EventTypeNormal && e.Type != corev1.EventTypeWarning {
 		errs = append(errs, field.Invalid(field.NewPath("type"), "", "has invalid value: "+e.Type))
 	}
 	if !e.FirstTimestamp.IsZero() {
@@ -55,6 +57,9 @@ func ValidateUpdate(new, old *corev1.Event, strict bool) field.ErrorList {
 	if !strict {
 		return errs
 	}
+	if !reflect.DeepEqual(new.Series, old.Series) {
+		errs = append(errs, validateSeries(new.Series)...)
+	}
 	keep := func(a, b any, name string) {
 		errs = append(errs, validation.ValidateImmutableField(a, b, field.NewPath(name))...)
 	}
@@ -70,34 +75,51 @@ func ValidateUpdate(new, old *corev1.Event, strict bool) field.ErrorList {
 	keep(new.FirstTimestamp, old.FirstTimestamp, "firstTimestamp")
 	keep(new.LastTimestamp, old.LastTimestamp, "lastTimestamp")
 	keep(new.Count, old.Count, "count")
+	keep(new.Reason, old.Reason, "reason") // once more, as upstream has it
 	keep(new.Type, old.Type, "type")
-	keep(new.Action, old.Action, "action")
-	keepWhole(new.Related, old.Related, "related")
-	keep(new.ReportingController, old.ReportingController, "reportingController")
-	keep(new.ReportingInstance, old.ReportingInstance, "reportingInstance")
 	// A client that decoded JSON has it in its own zone, and no finer than microseconds.
 	if !new.EventTime.Truncate(time.Microsecond).Equal(old.EventTime.Truncate(time.Microsecond)) {
 		keep(new.EventTime, old.EventTime, "eventTime")
 	}
+	keep(new.Action, old.Action, "action")
+	keepWhole(new.Related, old.Related, "related")
+	keep(new.ReportingController, old.ReportingController, "reportingController")
+	keep(new.ReportingInstance, old.ReportingInstance, "reportingInstance")
 	return errs
 }
 
+// validateCommon checks what holds for events of either form. The newer one, which has an event time, may lie in another
+// namespace than its object.
 func validateCommon(e *corev1.Event, strict bool) field.ErrorList {
 	var errs field.ErrorList
-	path := field.NewPath("involvedObject", "namespace")
-	if e.InvolvedObject.Namespace == "" {
-		// Events about what has no namespace live in the default one.
-		if e.Namespace != metav1.NamespaceNone && e.Namespace != metav1.NamespaceDefault {
-			errs = append(errs, field.Invalid(path, e.InvolvedObject.Namespace, "does not match event.namespace"))
-		}
-	} else if e.Namespace != e.InvolvedObject.Namespace {
-		errs = append(errs, field.Invalid(path, e.InvolvedObject.Namespace, "does not match event.namespace"))
+	has, object := e.Namespace, e.InvolvedObject.Namespace
+	wrong := has != object
+	switch newer := !e.EventTime.IsZero(); {
+	case newer:
+		wrong = object == "" && has != metav1.NamespaceDefault && has != metav1.NamespaceSystem
+	case object == "": // events about what has no namespace live in the default one
+		wrong = has != metav1.NamespaceNone && has != metav1.NamespaceDefault
 	}
-	if strict || !e.EventTime.IsZero() {
+	if wrong {
+		errs = append(errs, field.Invalid(field.NewPath("involvedObject", "namespace"), object, "does not match event.namespace"))
+	}
+	if !e.EventTime.IsZero() {
 		errs = append(errs, validateReport(e, strict)...)
 	}
-	for _, msg := range utilvalidation.IsDNS1123Subdomain(e.Namespace) {
-		errs = append(errs, field.Invalid(field.NewPath("namespace"), e.Namespace, msg))
+	for _, msg := range utilvalidation.IsDNS1123Subdomain(has) {
+		errs = append(errs, field.Invalid(field.NewPath("namespace"), has, msg))
+	}
+	return errs
+}
+
+// validateSeries checks that a series is one. Paths are upstream's.
+func validateSeries(s *corev1.EventSeries) field.ErrorList {
+	var errs field.ErrorList
+	if s != nil && s.Count < 2 {
+		errs = append(errs, field.Invalid(field.NewPath("series.count"), "", "should be at least 2"))
+	}
+	if s != nil && s.LastObservedTime.IsZero() {
+		errs = append(errs, field.Required(field.NewPath("series.lastObservedTime"), ""))
 	}
 	return errs
 }
@@ -106,9 +128,8 @@ func validateCommon(e *corev1.Event, strict bool) field.ErrorList {
 func validateReport(e *corev1.Event, strict bool) field.ErrorList {
 	var errs field.ErrorList
 	controller := field.NewPath("reportingComponent")
-	message := field.NewPath("message")
 	if strict {
-		controller, message = field.NewPath("reportingController"), field.NewPath("note")
+		controller = field.NewPath("reportingController")
 	}
 	if e.ReportingController == "" {
 		errs = append(errs, field.Required(controller, ""))
@@ -132,7 +153,7 @@ func validateReport(e *corev1.Event, strict bool) field.ErrorList {
 		}
 	}
 	if len(e.Message) > maxNote {
-		errs = append(errs, tooLong(message, maxNote))
+		errs = append(errs, tooLong(field.NewPath("message"), maxNote))
 	}
 	return errs
 }

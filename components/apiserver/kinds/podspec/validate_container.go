@@ -154,7 +154,7 @@ func (c *containers) shared(ctr *corev1.Container, at *field.Path) field.ErrorLi
 	errs = append(errs, c.mounts(ctr, at.Child("volumeMounts"))...)
 	errs = append(errs, c.devices(ctr, at.Child("volumeDevices"))...)
 	errs = append(errs, pullPolicies(ctr.ImagePullPolicy, at.Child("imagePullPolicy"))...)
-	errs = append(errs, validateResources(&ctr.Resources, c.claims, at.Child("resources"), containerResource)...)
+	errs = append(errs, validateResources(&ctr.Resources, c.claims, at.Child("resources"), ContainerResource)...)
 	errs = append(errs, validateResizePolicy(ctr.ResizePolicy, c.spec.RestartPolicy, at.Child("resizePolicy"))...)
 	return append(errs, validateSecurity(ctr.SecurityContext, c.spec, at.Child("securityContext"))...)
 }

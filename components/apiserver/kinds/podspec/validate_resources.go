@@ -48,12 +48,12 @@ func validateResources(r *corev1.ResourceRequirements, claims sets.Set[string], 
 		errs = append(errs, name(n, p)...)
 		errs = append(errs, Quantity(n, q, p)...)
 		if limit, ok := r.Limits[n]; ok {
-			if limit.Cmp(q) != 0 && !overcommit(n) {
+			if limit.Cmp(q) != 0 && !Overcommit(n) {
 				errs = append(errs, field.Invalid(requests, q.String(), fmt.Sprintf("must be equal to %s limit of %s", n, limit.String())))
 			} else if q.Cmp(limit) > 0 {
 				errs = append(errs, field.Invalid(requests, q.String(), fmt.Sprintf("must be less than or equal to %s limit of %s", n, limit.String())))
 			}
-		} else if !overcommit(n) {
+		} else if !Overcommit(n) {
 			errs = append(errs, field.Required(limits, "Limit must be set for non overcommitable resources"))
 		}
 		if hugePages(n) {
@@ -69,12 +69,7 @@ func validateResources(r *corev1.ResourceRequirements, claims sets.Set[string], 
 
 // Overhead checks what a pod takes besides its containers.
 func Overhead(list corev1.ResourceList, at *field.Path) field.ErrorList {
-	return validateResources(&corev1.ResourceRequirements{Limits: list}, nil, at, containerResource)
-}
-
-// ContainerResource checks the name of a resource that containers may have.
-func ContainerResource(name corev1.ResourceName, at *field.Path) field.ErrorList {
-	return containerResource(name, at)
+	return validateResources(&corev1.ResourceRequirements{Limits: list}, nil, at, ContainerResource)
 }
 
 // validatePodResources checks the resources of the pod as a whole (KEP-2837).
@@ -163,8 +158,8 @@ func hugePages(n corev1.ResourceName) bool {
 	return strings.HasPrefix(string(n), corev1.ResourceHugePagesPrefix)
 }
 
-// overcommit reports whether the request of a resource may be below its limit.
-func overcommit(n corev1.ResourceName) bool { return native(n) && !hugePages(n) }
+// Overcommit reports whether the request of a resource may be below its limit.
+func Overcommit(n corev1.ResourceName) bool { return native(n) && !hugePages(n) }
 
 func wholePages(n corev1.ResourceName, q resource.Quantity, at *field.Path) field.ErrorList {
 	size, err := resource.ParseQuantity(strings.TrimPrefix(string(n), corev1.ResourceHugePagesPrefix))
@@ -174,8 +169,8 @@ func wholePages(n corev1.ResourceName, q resource.Quantity, at *field.Path) fiel
 	return nil
 }
 
-// qualified checks the name of a resource in general.
-func qualified(n corev1.ResourceName, at *field.Path) field.ErrorList {
+// QualifiedResource checks the name of a resource in general.
+func QualifiedResource(n corev1.ResourceName, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, msg := range utilvalidation.IsQualifiedName(string(n)) {
 		errs = append(errs, field.Invalid(at, string(n), msg))
@@ -199,9 +194,9 @@ func standard(n corev1.ResourceName) bool {
 	return hugePages(n) || strings.HasPrefix(string(n), corev1.ResourceRequestsHugePagesPrefix)
 }
 
-// containerResource checks the name of what a container asks for.
-func containerResource(n corev1.ResourceName, at *field.Path) field.ErrorList {
-	errs := qualified(n, at)
+// ContainerResource checks the name of what a container asks for.
+func ContainerResource(n corev1.ResourceName, at *field.Path) field.ErrorList {
+	errs := QualifiedResource(n, at)
 	switch {
 	case !strings.Contains(string(n), "/"):
 		if n != corev1.ResourceCPU && n != corev1.ResourceMemory && n != corev1.ResourceEphemeralStorage && !hugePages(n) {
@@ -214,7 +209,7 @@ func containerResource(n corev1.ResourceName, at *field.Path) field.ErrorList {
 }
 
 func podResource(n corev1.ResourceName, at *field.Path) field.ErrorList {
-	if errs := qualified(n, at); len(errs) > 0 || resourcehelper.IsSupportedPodLevelResource(n) {
+	if errs := QualifiedResource(n, at); len(errs) > 0 || resourcehelper.IsSupportedPodLevelResource(n) {
 		return errs
 	}
 	return field.ErrorList{field.NotSupported(at, n, sets.List(resourcehelper.SupportedPodLevelResources()))}
