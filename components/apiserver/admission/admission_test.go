@@ -156,7 +156,7 @@ func TestRefusals(t *testing.T) {
 		{"system namespace", write{op: admission.Delete, resource: corev1.Resource("namespaces"), old: &corev1.Namespace{ObjectMeta: in("", "kube-system")}}, "this namespace may not be deleted"},
 		{"own namespace", write{op: admission.Delete, resource: corev1.Resource("namespaces"), old: &corev1.Namespace{ObjectMeta: in("", "ns")}}, ""},
 		{"no such account", write{op: admission.Create, resource: pods, obj: pod("ns", func(p *corev1.Pod) { p.Spec.ServiceAccountName = "x" })},
-			`error looking up service account ns/x: serviceaccounts "x" not found`},
+			`error looking up service account ns/x: serviceaccount "x" not found`},
 		{"secret that the account lists", write{op: admission.Create, resource: pods, obj: withSecret("listed")}, ""},
 		{"secret that the account does not list", write{op: admission.Create, resource: pods, obj: withSecret("other")}, "because service account strict does not reference that secret"},
 		{"mirror pod with account", write{op: admission.Create, resource: pods, obj: pod("ns", func(p *corev1.Pod) {

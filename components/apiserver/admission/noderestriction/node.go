@@ -25,6 +25,9 @@ func (p *Plugin) admitNode(_ context.Context, nodeName string, a admission.Attri
 		if !ok {
 			return unexpected(a)
 		}
+		if obj.Spec.ConfigSource != nil {
+			return forbid(a, "node %q is not allowed to create pods with a non-nil configSource", nodeName)
+		}
 		if labels := forbidden(changed(obj.Labels, nil)); len(labels) > 0 {
 			return forbid(a, "node %q is not allowed to set the following labels: %s", nodeName, strings.Join(labels, ", "))
 		}
@@ -50,6 +53,9 @@ func admitNodeUpdate(nodeName string, a admission.Attributes) error {
 	old, ok := a.GetOldObject().(*corev1.Node)
 	if !ok {
 		return forbid(a, "unexpected type %T", a.GetOldObject())
+	}
+	if source := obj.Spec.ConfigSource; source != nil && !equality.Semantic.DeepEqual(source, old.Spec.ConfigSource) {
+		return forbid(a, "node %q is not allowed to update configSource to a new non-nil configSource", nodeName)
 	}
 	// Taints keep pods with special needs apart, owner references could let the node have itself deleted and made anew
 	// without them.

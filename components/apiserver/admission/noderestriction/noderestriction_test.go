@@ -90,6 +90,8 @@ func TestAdmit(t *testing.T) {
 	taint := corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoSchedule}
 	owned := newNode("n1", nil)
 	owned.OwnerReferences = []metav1.OwnerReference{{Kind: "X"}}
+	configured := newNode("n1", nil)
+	configured.Spec.ConfigSource = &corev1.NodeConfigSource{}
 	lease := func(name string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{ObjectMeta: meta("kube-node-lease", name)}
 	}
@@ -162,6 +164,9 @@ func TestAdmit(t *testing.T) {
 		{"own certificate", create, "certificatesigningrequests", "", "", "", csr(t, certificatesv1.KubeletServingSignerName, "system:node:n1"), nil, true},
 		{"other's certificate", create, "certificatesigningrequests", "", "", "", csr(t, certificatesv1.KubeletServingSignerName, "system:node:n2"), nil, false},
 		{"other signer", create, "certificatesigningrequests", "", "", "", csr(t, "example.com/x", "whoever"), nil, true},
+		{"own config source", update, "nodes", "", "", "n1", configured, newNode("n1", nil), false},
+		{"own config source, as it was", update, "nodes", "", "", "n1", configured, configured, true},
+		{"token of an older pod", create, "serviceaccounts", "token", "ns", "sa", tokenFor("mine", "x"), nil, false},
 		{"anything else", create, "events", "", "ns", "", &corev1.Event{}, nil, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -185,5 +190,43 @@ func TestAdmit(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTexts: nodes' authors know these.
+func TestTexts(t *testing.T) {
+	store := &objectstest.Store{}
+	store.Put(corev1.Resource("nodes"), newNode("n1", nil))
+	broken := onNode("mine", "n1", nil)
+	broken.Spec.Volumes = append([]corev1.Volume{{VolumeSource: corev1.VolumeSource{CSI: &corev1.CSIVolumeSource{Driver: "none"}}}}, broken.Spec.Volumes...)
+	store.Put(corev1.Resource("pods"), broken)
+	plain := onNode("plain", "n1", nil)
+	plain.Spec.Volumes = nil
+	store.Put(corev1.Resource("pods"), plain)
+	p := New(store, authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+		return authorizer.DecisionNoOpinion, "", nil
+	}))
+	for _, c := range []struct {
+		resource, sub, name string
+		obj                 runtime.Object
+		want                string
+	}{
+		{"serviceaccounts", "token", "sa", tokenFor("mine", "mine-uid", "vault"), ""}, // whatever is wrong with another volume
+		{"serviceaccounts", "token", "sa", tokenFor("mine", "mine-uid", "bank"), `serviceaccounts "sa" is forbidden: error validating audience "bank": csidriver.storage.k8s.io "none" not found`},
+		{"serviceaccounts", "token", "sa", tokenFor("plain", "plain-uid", "bank"), `serviceaccounts "sa" is forbidden: audience "bank" not found in pod spec volume, system:node:n1 is not authorized to request tokens for this audience`},
+		{"serviceaccounts", "token", "sa", tokenFor("gone", "x"), `pod "gone" not found`},
+		{"pods", "", "static", mirror(func(p *corev1.Pod) { p.OwnerReferences = nil }), `pods "static" is forbidden: node "n1" can only create pods with an owner reference set to itself`},
+		{"pods", "", "static", mirror(func(p *corev1.Pod) { p.OwnerReferences[0].UID = "x" }), `pods "static" is forbidden: node n1 UID mismatch: expected x got n1-uid`},
+	} {
+		err := p.Admit(context.Background(), admission.NewAttributesRecord(c.obj, nil, schema.GroupVersionKind{}, "ns", c.name,
+			corev1.SchemeGroupVersion.WithResource(c.resource), c.sub, admission.Create, nil, false,
+			&user.DefaultInfo{Name: "system:node:n1", Groups: []string{user.NodesGroup}}), nil)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
 	}
 }

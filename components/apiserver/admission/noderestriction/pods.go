@@ -45,9 +45,9 @@ func (p *Plugin) admitPod(ctx context.Context, nodeName string, a admission.Attr
 func (p *Plugin) pod(ctx context.Context, namespace, name string) (*corev1.Pod, error) {
 	pod, err := objects.As[*corev1.Pod](p.objects.Get(ctx, corev1.Resource("pods"), namespace, name))
 	if apierrors.IsNotFound(err) {
-		return objects.As[*corev1.Pod](p.objects.Live(ctx, corev1.Resource("pods"), namespace, name))
+		pod, err = objects.As[*corev1.Pod](p.objects.Live(ctx, corev1.Resource("pods"), namespace, name))
 	}
-	return pod, err
+	return pod, one(err, corev1.Resource("pod"), name)
 }
 
 // admitMirrorPod: a node may only show its static pods. They name no other objects, or the node could give itself access to
@@ -89,8 +89,11 @@ func (p *Plugin) admitMirrorPod(ctx context.Context, nodeName string, a admissio
 }
 
 func (p *Plugin) checkOwner(ctx context.Context, nodeName string, a admission.Attributes, pod *corev1.Pod) error {
-	if len(pod.OwnerReferences) != 1 {
+	switch n := len(pod.OwnerReferences); {
+	case n > 1:
 		return forbid(a, "node %q can only create pods with a single owner reference set to itself", nodeName)
+	case n == 0:
+		return forbid(a, "node %q can only create pods with an owner reference set to itself", nodeName)
 	}
 	owner := pod.OwnerReferences[0]
 	if owner.APIVersion != corev1.SchemeGroupVersion.String() || owner.Kind != "Node" || owner.Name != nodeName {
@@ -104,12 +107,12 @@ func (p *Plugin) checkOwner(ctx context.Context, nodeName string, a admission.At
 	}
 	self, err := objects.As[*corev1.Node](p.objects.Live(ctx, corev1.Resource("nodes"), "", nodeName))
 	if apierrors.IsNotFound(err) {
-		return err
+		return apierrors.NewNotFound(corev1.Resource("node"), nodeName)
 	} else if err != nil {
-		return apierrors.NewInternalError(err)
+		return forbid(a, "error looking up node %s to verify uid: %v", nodeName, err)
 	}
 	if owner.UID != self.UID {
-		return forbid(a, "node %s UID mismatch: expected %s got %s", owner.Name, self.UID, owner.UID)
+		return forbid(a, "node %s UID mismatch: expected %s got %s", owner.Name, owner.UID, self.UID)
 	}
 	return nil
 }
@@ -132,7 +135,9 @@ func (p *Plugin) admitPodStatus(nodeName string, a admission.Attributes) error {
 	case !equality.Semantic.DeepEqual(old.Labels, pod.Labels):
 		return forbid(a, "node %q cannot update labels through pod status", nodeName)
 	case !equality.Semantic.DeepEqual(old.Status.ResourceClaimStatuses, pod.Status.ResourceClaimStatuses):
-		return forbid(a, "node %q cannot update resource claim statuses", nodeName)
+		return forbid(a, "node %q cannot update resource claim statues", nodeName) // sic
+	case !equality.Semantic.DeepEqual(old.Status.ExtendedResourceClaimStatus, pod.Status.ExtendedResourceClaimStatus):
+		return forbid(a, "node %q cannot update extended resource claim status", nodeName)
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
@@ -36,8 +38,7 @@ func (p *Plugin) admitServiceAccount(ctx context.Context, nodeName string, a adm
 		return err
 	}
 	if to.UID != pod.UID {
-		return apierrors.NewConflict(corev1.Resource("pods"), to.Name, fmt.Errorf("the UID in the bound object reference (%s) "+
-			"does not match the UID in record. The object might have been deleted and then recreated", to.UID))
+		return forbid(a, "the UID in the bound object reference (%s) does not match the UID in record. The object might have been deleted and then recreated", to.UID)
 	}
 	if pod.Spec.NodeName != nodeName {
 		return forbid(a, "node requested token bound to a pod scheduled on a different node")
@@ -64,18 +65,21 @@ func (p *Plugin) checkAudience(ctx context.Context, a admission.Attributes, pod 
 	}
 	decision, _, err := p.authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: a.GetUserInfo(), Verb: "request-serviceaccounts-token-audience", Namespace: a.GetNamespace(),
-		APIVersion: "*", Resource: audience, Name: a.GetName(), ResourceRequest: true,
+		APIVersion: "v1", Resource: audience, Name: a.GetName(), ResourceRequest: true,
 	})
-	if err != nil {
-		return admission.NewForbidden(a, fmt.Errorf("audience %q not found in pod spec volume: %w", audience, err))
+	switch who := a.GetUserInfo().GetName(); {
+	case decision == authorizer.DecisionAllow: // whatever else went wrong
+		return nil
+	case err != nil:
+		return admission.NewForbidden(a, fmt.Errorf("audience %q not found in pod spec volume, error authorizing %s to request tokens for this audience: %w", audience, who, err))
+	default:
+		return forbid(a, "audience %q not found in pod spec volume, %s is not authorized to request tokens for this audience", audience, who)
 	}
-	if decision != authorizer.DecisionAllow {
-		return forbid(a, "audience %q not found in pod spec volume", audience)
-	}
-	return nil
 }
 
+// usesAudience looks at all volumes; what can't be found out of one matters only if no other one has the audience.
 func (p *Plugin) usesAudience(ctx context.Context, pod *corev1.Pod, audience string) (bool, error) {
+	var errs []error
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
 		driver := ""
@@ -94,31 +98,29 @@ func (p *Plugin) usesAudience(ctx context.Context, pod *corev1.Pod, audience str
 		case v.PersistentVolumeClaim != nil:
 			driver, err = p.driverOfClaim(ctx, pod.Namespace, v.PersistentVolumeClaim.ClaimName)
 		}
+		used := false
+		if err == nil && driver != "" {
+			used, err = p.driverUses(ctx, driver, audience)
+		}
+		if used {
+			return true, nil
+		}
 		if err != nil {
-			return false, err
-		}
-		if driver == "" {
-			continue
-		}
-		if ok, err := p.driverUses(ctx, driver, audience); ok || err != nil {
-			return ok, err
+			errs = append(errs, err)
 		}
 	}
-	return false, nil
+	return false, utilerrors.NewAggregate(errs)
 }
 
 // driverOfClaim returns the CSI driver of the volume bound to a claim, "" if there is none.
 func (p *Plugin) driverOfClaim(ctx context.Context, namespace, name string) (string, error) {
 	claim, err := objects.As[*corev1.PersistentVolumeClaim](p.objects.Get(ctx, corev1.Resource("persistentvolumeclaims"), namespace, name))
 	if err != nil {
-		return "", err
-	}
-	if claim.Spec.VolumeName == "" {
-		return "", nil
+		return "", one(err, corev1.Resource("persistentvolumeclaim"), name)
 	}
 	volume, err := objects.As[*corev1.PersistentVolume](p.objects.Get(ctx, corev1.Resource("persistentvolumes"), "", claim.Spec.VolumeName))
 	if err != nil {
-		return "", err
+		return "", one(err, corev1.Resource("persistentvolume"), claim.Spec.VolumeName)
 	}
 	if volume.Spec.CSI == nil {
 		return "", nil
@@ -128,11 +130,16 @@ func (p *Plugin) driverOfClaim(ctx context.Context, namespace, name string) (str
 
 func (p *Plugin) driverUses(ctx context.Context, name, audience string) (bool, error) {
 	driver, err := objects.As[*storagev1.CSIDriver](p.objects.Get(ctx, storagev1.Resource("csidrivers"), "", name))
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
 	if err != nil {
-		return false, err
+		return false, one(err, storagev1.Resource("csidriver"), name)
 	}
 	return slices.ContainsFunc(driver.Spec.TokenRequests, func(r storagev1.TokenRequest) bool { return r.Audience == audience }), nil
+}
+
+// one says of what wasn't found what it is, in the singular: clients see it so.
+func one(err error, singular schema.GroupResource, name string) error {
+	if apierrors.IsNotFound(err) {
+		return apierrors.NewNotFound(singular, name)
+	}
+	return err
 }

@@ -71,11 +71,14 @@ func isMirror(pod *corev1.Pod) bool {
 }
 
 // Admit sets the account, the mounts of its token, and its pull secrets. A mirror pod shows what a node runs already, so it
-// is left alone.
+// is left alone, and refused here, before what comes after this plug-in sees it.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	pod, ok := podOf(a)
-	if !ok || a.GetOperation() != admission.Create || a.GetSubresource() != "" || isMirror(pod) {
+	if !ok || a.GetOperation() != admission.Create || a.GetSubresource() != "" {
 		return nil
+	}
+	if isMirror(pod) {
+		return validateMirror(a, pod)
 	}
 	if pod.Spec.ServiceAccountName == "" {
 		pod.Spec.ServiceAccountName = DefaultName
@@ -164,6 +167,9 @@ func (p *Plugin) find(ctx context.Context, namespace, name string) (*corev1.Serv
 			}
 		}
 		account, err = objects.As[*corev1.ServiceAccount](p.objects.Live(ctx, corev1.Resource("serviceaccounts"), namespace, name))
+	}
+	if apierrors.IsNotFound(err) {
+		err = apierrors.NewNotFound(corev1.Resource("serviceaccount"), name)
 	}
 	return account, err
 }
