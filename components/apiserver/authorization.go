@@ -13,6 +13,7 @@ func (c *Config) addAuthorizationFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.AuthorizationModes, "authorization-mode", nil, "Authorizers, in their order: "+strings.Join(authz.Modes(), ", ")+
 		". By default AlwaysAllow, unless --authorization-config is given.")
 	fs.StringVar(&c.AuthorizationConfigFile, "authorization-config", "", "AuthorizationConfiguration: authorizers and webhooks. Excludes --authorization-mode and --authorization-webhook-*.")
+	fs.StringVar(&c.AuthorizationPolicyFile, "authorization-policy-file", "", "Policies, one of JSON on each line, with --authorization-mode=ABAC.")
 	w := &c.AuthorizationWebhook
 	*w = authz.DefaultWebhook()
 	fs.StringVar(&w.ConfigFile, "authorization-webhook-config-file", "", "Kubeconfig of a remote service that is asked, with --authorization-mode=Webhook.")
@@ -25,7 +26,8 @@ func (c *Config) addAuthorizationFlags(fs *pflag.FlagSet) {
 func (s *Server) makeAuthorization() (err error) {
 	s.authz, err = authz.New(authz.Config{
 		Modes: s.config.AuthorizationModes, Webhook: s.config.AuthorizationWebhook, ConfigFile: s.config.AuthorizationConfigFile,
-		Objects: s.local, NodeRules: policy.NodeRules(), Clock: s.config.Clock,
+		PolicyFile: s.config.AuthorizationPolicyFile,
+		Objects:    s.local, NodeRules: policy.NodeRules(), Clock: s.config.Clock,
 	})
 	return err
 }

@@ -90,6 +90,7 @@ type Config struct {
 	APIAudiences                     []string
 	AuthorizationModes               []string // AlwaysAllow if empty and there is no AuthorizationConfigFile
 	AuthorizationConfigFile          string
+	AuthorizationPolicyFile          string
 	AuthorizationWebhook             authz.Webhook
 	EnableAdmission                  []string
 	DisableAdmission                 []string

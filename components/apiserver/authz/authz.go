@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/authz/abac"
 	"quintet.dev/quintet/components/apiserver/authz/node"
 	"quintet.dev/quintet/components/apiserver/authz/rbac"
 	"quintet.dev/quintet/components/apiserver/follow"
@@ -30,6 +31,8 @@ type Config struct {
 	// Modes are asked in this order. Webhook is that of the mode Webhook.
 	Modes   []string
 	Webhook Webhook
+	// PolicyFile is that of the mode ABAC.
+	PolicyFile string
 	// ConfigFile, an AuthorizationConfiguration, can have several webhooks. It excludes Modes and Webhook, and is read again
 	// when it changes.
 	ConfigFile string
@@ -46,6 +49,7 @@ type Chain struct {
 	clock   clock.WithTicker
 	rbac    *rbac.Authorizer
 	node    *node.Authorizer // nil unless the first configuration has it
+	abac    abac.Policies    // nil unless the first configuration has it
 	now     atomic.Pointer[generation]
 	file    *follow.Files // nil without ConfigFile
 	feeds   []feed
@@ -75,8 +79,11 @@ func New(cfg Config) (*Chain, error) {
 		return err
 	}
 	if cfg.ConfigFile == "" {
-		config, err := configuration(cfg.Modes, &cfg.Webhook)
+		config, err := configuration(cfg.Modes, &cfg.Webhook, cfg.PolicyFile)
 		if err != nil {
+			return nil, err
+		}
+		if err := c.loadPolicies(config, cfg.PolicyFile); err != nil {
 			return nil, err
 		}
 		if err := first(config); err != nil {
@@ -94,6 +101,9 @@ func New(cfg Config) (*Chain, error) {
 			return err
 		}
 		if c.now.Load() == nil {
+			if err := c.loadPolicies(config, cfg.PolicyFile); err != nil {
+				return err
+			}
 			return first(config)
 		}
 		return c.replace(config)
@@ -104,10 +114,24 @@ func New(cfg Config) (*Chain, error) {
 	return c, nil
 }
 
+// loadPolicies reads those of the mode ABAC, once and for all.
+func (c *Chain) loadPolicies(config *apiserver.AuthorizationConfiguration, file string) (err error) {
+	if !has(config, ModeABAC) {
+		return nil
+	}
+	if c.abac, err = abac.Load(file); err != nil {
+		return fmt.Errorf("--authorization-policy-file: %w", err)
+	}
+	return nil
+}
+
 // replace puts another configuration into effect.
 func (c *Chain) replace(config *apiserver.AuthorizationConfiguration) error {
 	if has(config, ModeNode) && c.node == nil {
 		return fmt.Errorf("authorizer type %s is not allowed if it was not enabled at initial server startup", ModeNode)
+	}
+	if has(config, ModeABAC) && c.abac == nil {
+		return fmt.Errorf("authorizer type %s is not allowed if it was not enabled at initial server startup", ModeABAC)
 	}
 	g, err := c.build(config)
 	if err != nil {

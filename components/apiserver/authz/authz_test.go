@@ -22,7 +22,8 @@ func TestModes(t *testing.T) {
 		{[]string{"Node", "RBAC"}, ""},
 		{nil, "at least one"},
 		{[]string{"RBAC", "RBAC"}, "more than once"},
-		{[]string{"ABAC"}, `"ABAC" is not a valid mode`},
+		{[]string{"Magic"}, `"Magic" is not a valid mode`},
+		{[]string{"ABAC"}, "authorization-mode ABAC's authorization policy file not passed"},
 		{[]string{"Webhook"}, "--authorization-webhook-config-file"},
 	} {
 		_, err := New(Config{Modes: tt.modes, Objects: &objectstest.Store{}})

@@ -49,6 +49,8 @@ func (c *Chain) authorizer(a *apiserver.AuthorizerConfiguration, compiler author
 	switch a.Type {
 	case ModeNode:
 		return c.node, nil
+	case ModeABAC:
+		return c.abac, nil
 	case ModeRBAC:
 		return c.rbac, nil
 	case ModeAlwaysAllow:

@@ -22,12 +22,13 @@ const (
 	ModeRBAC        = "RBAC"
 	ModeAlwaysAllow = "AlwaysAllow"
 	ModeAlwaysDeny  = "AlwaysDeny"
+	ModeABAC        = "ABAC"
 	ModeWebhook     = "Webhook"
 )
 
 // Modes lists them.
 func Modes() []string {
-	return []string{ModeAlwaysAllow, ModeAlwaysDeny, ModeNode, ModeRBAC, ModeWebhook}
+	return []string{ModeAlwaysAllow, ModeAlwaysDeny, ModeABAC, ModeNode, ModeRBAC, ModeWebhook}
 }
 
 // Webhook is a remote service that is asked for decisions, by flags
@@ -54,7 +55,7 @@ func DefaultWebhook() Webhook {
 }
 
 // configuration is what the flags mean as an AuthorizationConfiguration.
-func configuration(chosen []string, webhook *Webhook) (*apiserver.AuthorizationConfiguration, error) {
+func configuration(chosen []string, webhook *Webhook, policyFile string) (*apiserver.AuthorizationConfiguration, error) {
 	if len(chosen) == 0 {
 		return nil, errors.New("--authorization-mode: at least one authorization-mode must be passed")
 	}
@@ -65,6 +66,8 @@ func configuration(chosen []string, webhook *Webhook) (*apiserver.AuthorizationC
 			return nil, fmt.Errorf("--authorization-mode: authorization-mode %q is not a valid mode; use some of %s", mode, strings.Join(Modes(), ", "))
 		case slices.Contains(chosen[:i], mode):
 			return nil, fmt.Errorf("--authorization-mode: authorization-mode %q has mode specified more than once", chosen)
+		case mode == ModeABAC && policyFile == "":
+			return nil, errors.New("--authorization-policy-file: authorization-mode ABAC's authorization policy file not passed")
 		case mode == ModeWebhook && webhook.ConfigFile == "":
 			return nil, errors.New("--authorization-webhook-config-file: authorization-mode Webhook's authorization config file not passed")
 		}
@@ -73,6 +76,9 @@ func configuration(chosen []string, webhook *Webhook) (*apiserver.AuthorizationC
 			a.Name, a.Webhook = "default", webhook.configuration()
 		}
 		config.Authorizers = append(config.Authorizers, a)
+	}
+	if policyFile != "" && !slices.Contains(chosen, ModeABAC) {
+		return nil, errors.New("cannot specify --authorization-policy-file without mode ABAC")
 	}
 	if webhook.ConfigFile != "" && !slices.Contains(chosen, ModeWebhook) {
 		return nil, errors.New("cannot specify --authorization-webhook-config-file without mode Webhook")

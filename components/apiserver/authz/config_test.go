@@ -181,7 +181,7 @@ func TestConfigErrors(t *testing.T) {
 		"twice":         {configHeader + "- {type: RBAC, name: rbac}\n- {type: RBAC, name: b}", `authorizers[1].type: Duplicate value: "RBAC"`},
 		"name":          {configHeader + "- {type: RBAC, name: x}", "expected name rbac for authorizer RBAC instead of x"},
 		"type":          {configHeader + "- {type: Magic, name: x}", `authorizers[0].type: Unsupported value: "Magic"`},
-		"ABAC":          {configHeader + "- {type: ABAC, name: abac}", `authorizers[0].type: Unsupported value: "ABAC"`},
+		"ABAC":          {configHeader + "- {type: ABAC, name: abac}", "--authorization-policy-file: open : no such file"},
 		"no webhook":    {configHeader + "- {type: Webhook, name: x}", "authorizers[0].webhook: Required value"},
 		"missing file":  {configHeader + webhookEntry("x", "/none", "Deny", ""), `kubeConfigFile: Invalid value: "/none": error loading file`},
 		"broken file":   {configHeader + webhookEntry("x", garbage, "Deny", ""), "webhook x: " + garbage},

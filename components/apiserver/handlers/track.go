@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -35,12 +36,14 @@ type tracker struct {
 	types func() managedfields.TypeConverter
 	// extending does so for the types that say what else the API has: definitions of custom resources, and APIServices.
 	extending func() managedfields.TypeConverter
+	// tokens does so for TokenRequests, which are the body of a subresource.
+	tokens func() managedfields.TypeConverter
 	// deduced is for Scale and for virtual kinds, which aren't among them; their fields show what they are.
 	deduced managedfields.TypeConverter
 }
 
 func newTracker(scheme *runtime.Scheme) *tracker {
-	return &tracker{deduced: managedfields.NewDeducedTypeConverter(), extending: sync.OnceValue(typesThatExtend), types: sync.OnceValue(func() managedfields.TypeConverter {
+	return &tracker{deduced: managedfields.NewDeducedTypeConverter(), extending: typesOf(openapi.Definition, openapi.APIService), tokens: typesOf(openapi.TokenRequest), types: sync.OnceValue(func() managedfields.TypeConverter {
 		types := applyconfigurations.NewTypeConverter(scheme)
 		// The schema is parsed when it is first asked for a type.
 		_, _ = types.ObjectToTyped(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}})
@@ -48,17 +51,18 @@ func newTracker(scheme *runtime.Scheme) *tracker {
 	})}
 }
 
-// typesThatExtend describes the types of apiextensions.k8s.io and apiregistration.k8s.io, of which client-go's apply
-// configurations don't speak.
-func typesThatExtend() managedfields.TypeConverter {
-	schemas, err := openapi.Schemas(openapi.Definition, openapi.APIService)
-	if err == nil {
-		var types managedfields.TypeConverter
-		if types, err = managedfields.NewTypeConverter(schemas, false); err == nil {
-			return types
+// typesOf describes types of which client-go's apply configurations don't speak, when they are first needed.
+func typesOf(models ...string) func() managedfields.TypeConverter {
+	return sync.OnceValue(func() managedfields.TypeConverter {
+		schemas, err := openapi.Schemas(models...)
+		if err == nil {
+			var types managedfields.TypeConverter
+			if types, err = managedfields.NewTypeConverter(schemas, false); err == nil {
+				return types
+			}
 		}
-	}
-	panic("handlers: " + err.Error()) // the schemas are part of the program
+		panic("handlers: " + err.Error()) // the schemas are part of the program
+	})
 }
 
 // Warm makes what the first write would otherwise wait for.
@@ -97,6 +101,15 @@ func (t *tracker) managers(d *door) func() (*ledger, error) {
 		return single(func() (*managedfields.FieldManager, error) {
 			c := scaleConverter{}
 			return managedfields.NewDefaultFieldManager(t.deduced, c, c, c, d.gvk, d.gvk.GroupVersion(), sub, nil)
+		})
+	}
+	if d.post != nil && d.gvk == authenticationv1.SchemeGroupVersion.WithKind("TokenRequest") {
+		tokens := &kinds.Kind{Name: d.gvk.Kind, Hub: d.gvk.GroupVersion(), Versions: []kinds.Version{{
+			GroupVersion: d.gvk.GroupVersion(), New: func() kinds.Object { return &authenticationv1.TokenRequest{} },
+		}}}
+		c := &converter{kind: tokens, versions: versionsByType(tokens)}
+		return single(func() (*managedfields.FieldManager, error) {
+			return managedfields.NewDefaultFieldManager(t.tokens(), c, c, c, d.gvk, d.gvk.GroupVersion(), sub, nil)
 		})
 	}
 	filter := filterOf(d)

@@ -3,6 +3,7 @@ package handlers
 import (
 	"net/http"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -76,6 +77,9 @@ func (c *call) posted() error {
 			return err
 		}
 	}
+	if t, ok := body.(*authenticationv1.TokenRequest); ok {
+		body = c.trackToken(t, o.FieldManager)
+	}
 	a := attributes{operation: admission.Create, options: o, dryRun: isDryRun(o.DryRun)}
 	if err := c.mutate(a, body, nil); err != nil {
 		return err
@@ -94,6 +98,18 @@ func (c *call) posted() error {
 		return c.plain(int(statusCode(status)), status, statusKind)
 	}
 	return c.plain(http.StatusCreated, out, c.gvk)
+}
+
+// tokenSeconds is how long tokens live that nobody says it of.
+const tokenSeconds = 60 * 60
+
+// trackToken sets defaults, and books what is asked for on its manager: the answer, which is the request filled in, shows it.
+func (c *call) trackToken(t *authenticationv1.TokenRequest, manager string) runtime.Object {
+	if t.Spec.ExpirationSeconds == nil {
+		t.Spec.ExpirationSeconds = new(int64(tokenSeconds))
+	}
+	t.SetGroupVersionKind(c.gvk)
+	return c.track(&authenticationv1.TokenRequest{TypeMeta: t.TypeMeta}, t, manager)
 }
 
 // newBody makes an empty object of a kind that is the body of a subresource; if the kind is in the table, with defaults.

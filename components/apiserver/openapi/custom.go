@@ -26,12 +26,14 @@ func Schemas(names ...string) (map[string]*spec.Schema, error) {
 	return out, nil
 }
 
-// Names of models: those that schemas of custom resources refer to, that of their definitions, and that of APIServices.
+// Names of models: those that schemas of custom resources refer to, that of their definitions, and some that others than
+// documents need.
 const (
-	ObjectMeta = metaModel + "ObjectMeta"
-	ListMeta   = metaModel + "ListMeta"
-	Definition = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"
-	APIService = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService"
+	ObjectMeta   = metaModel + "ObjectMeta"
+	ListMeta     = metaModel + "ListMeta"
+	TokenRequest = "io.k8s.api.authentication.v1.TokenRequest"
+	Definition   = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"
+	APIService   = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService"
 )
 
 var metadataModels = []string{ObjectMeta, ListMeta}

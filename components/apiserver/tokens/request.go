@@ -137,6 +137,9 @@ func (t *Tokens) bind(ctx context.Context, b *binding, to *authenticationv1.Boun
 	if to.APIVersion == "" && to.Kind == "Pod" {
 		gvk = corev1.SchemeGroupVersion.WithKind("Pod") // need not say its version
 	}
+	if to.Name == "" && gvk.GroupVersion() == corev1.SchemeGroupVersion && slices.Contains([]string{"Pod", "Node", "Secret"}, gvk.Kind) {
+		return apierrors.NewBadRequest("Name parameter required.")
+	}
 	switch gvk {
 	case corev1.SchemeGroupVersion.WithKind("Pod"):
 		pod, err := objects.As[*corev1.Pod](t.cfg.Objects.Live(ctx, corev1.Resource("pods"), b.Namespace, to.Name))

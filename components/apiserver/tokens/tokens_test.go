@@ -235,6 +235,7 @@ func TestRequestRefusals(t *testing.T) {
 		{"pod of another account", bound("Pod", "other", 600), apierrors.IsBadRequest},
 		{"no such pod", bound("Pod", "none", 600), apierrors.IsNotFound},
 		{"wrong uid", wrongUID, apierrors.IsConflict},
+		{"no name", bound("Node", "", 600), apierrors.IsBadRequest},
 		{"wrong kind", bound("ConfigMap", "x", 600), apierrors.IsBadRequest},
 		{"wrong name", &authenticationv1.TokenRequest{ObjectMeta: meta("ns", "else", "")}, apierrors.IsInvalid},
 		{"wrong namespace", &authenticationv1.TokenRequest{ObjectMeta: meta("elsewhere", "", "")}, apierrors.IsInvalid},
