@@ -1,17 +1,33 @@
 package core
 
 import (
+	pathpkg "path"
+
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 )
 
-// ValidateVolume checks a persistent volume.
+// ValidateVolume checks a persistent volume, and what an annotation says of how it is mounted.
 func ValidateVolume(v *corev1.PersistentVolume) field.ErrorList {
+	errs := validateVolume(v)
+	if _, has := v.Annotations[corev1.MountOptionAnnotation]; has && !takesMountOptions(&v.Spec.PersistentVolumeSource) {
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations", corev1.MountOptionAnnotation),
+			"may not specify mount options for this volume type"))
+	}
+	return errs
+}
+
+// takesMountOptions reports whether a volume of such a source may have the annotation.
+func takesMountOptions(s *corev1.PersistentVolumeSource) bool {
+	return s.GCEPersistentDisk != nil || s.AWSElasticBlockStore != nil || s.Glusterfs != nil || s.NFS != nil || s.RBD != nil ||
+		s.Quobyte != nil || s.ISCSI != nil || s.Cinder != nil || s.CephFS != nil || s.AzureFile != nil ||
+		s.VsphereVolume != nil || s.AzureDisk != nil || s.PhotonPersistentDisk != nil
+}
+
+func validateVolume(v *corev1.PersistentVolume) field.ErrorList {
 	path, s := field.NewPath("spec"), &v.Spec
 	var errs field.ErrorList
 	if len(s.AccessModes) == 0 {
@@ -36,6 +52,9 @@ func ValidateVolume(v *corev1.PersistentVolume) field.ErrorList {
 	errs = append(errs, checks.OneOf(s.PersistentVolumeReclaimPolicy, path.Child("persistentVolumeReclaimPolicy"),
 		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
 	errs = append(errs, validateVolumeSource(s, v.Name, path)...)
+	if s.HostPath != nil && pathpkg.Clean(s.HostPath.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+		errs = append(errs, field.Forbidden(path.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
+	}
 	if s.NodeAffinity != nil {
 		at := path.Child("nodeAffinity", "required")
 		if s.NodeAffinity.Required == nil {
@@ -92,58 +111,6 @@ func InlineVolume(s *corev1.PersistentVolumeSpec, path *field.Path) field.ErrorL
 	forbid("storageClassName", s.StorageClassName != "")
 	if s.VolumeMode != nil && *s.VolumeMode != corev1.PersistentVolumeFilesystem {
 		errs = append(errs, field.Forbidden(path.Child("volumeMode"), "may not specify volumeMode other than Filesystem in the context of inline volumes"))
-	}
-	return errs
-}
-
-// ValidateVolumeUpdate checks a change: where the data is stays.
-func ValidateVolumeUpdate(new, old *corev1.PersistentVolume) field.ErrorList {
-	// Upstream checks the whole twice, and says so.
-	errs := append(ValidateVolume(new), ValidateVolume(new)...)
-	source := field.NewPath("spec", "persistentvolumesource")
-	is, was := new.Spec.PersistentVolumeSource.DeepCopy(), old.Spec.PersistentVolumeSource.DeepCopy()
-	if is.CSI != nil && was.CSI != nil && was.CSI.ControllerExpandSecretRef == nil {
-		is.CSI.ControllerExpandSecretRef = nil // may be added
-	}
-	if !apiequality.Semantic.DeepEqual(is, was) {
-		errs = append(errs, field.Forbidden(source, "spec.persistentvolumesource is immutable after creation"))
-	}
-	errs = append(errs, validation.ValidateImmutableField(new.Spec.VolumeMode, old.Spec.VolumeMode, field.NewPath("volumeMode"))...)
-	if old.Spec.NodeAffinity != nil {
-		errs = append(errs, validation.ValidateImmutableField(new.Spec.NodeAffinity, old.Spec.NodeAffinity, field.NewPath("spec", "nodeAffinity"))...)
-	}
-	return errs
-}
-
-// ValidateClaim checks a persistent volume claim.
-func ValidateClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
-	return podspec.ClaimSpec(&c.Spec, field.NewPath("spec"))
-}
-
-// ValidateClaimUpdate checks a change: a claim may be bound, and a bound one may grow.
-func ValidateClaimUpdate(new, old *corev1.PersistentVolumeClaim) field.ErrorList {
-	errs := ValidateClaim(new)
-	path := field.NewPath("spec")
-	is, was := new.Spec.DeepCopy(), old.Spec.DeepCopy()
-	if was.VolumeName == "" {
-		is.VolumeName = was.VolumeName
-	}
-	size, before := is.Resources.Requests[corev1.ResourceStorage], was.Resources.Requests[corev1.ResourceStorage]
-	if old.Status.Phase == corev1.ClaimBound && size.Cmp(before) != 0 {
-		if size.Cmp(before) < 0 {
-			current := old.Status.Capacity[corev1.ResourceStorage]
-			if size.Cmp(current) <= 0 {
-				errs = append(errs, field.Forbidden(path.Child("resources", "requests", "storage"), "field can not be less than status.capacity"))
-			}
-		}
-		is.Resources.Requests[corev1.ResourceStorage] = before
-	}
-	is.VolumeAttributesClassName = was.VolumeAttributesClassName
-	if was.StorageClassName == nil { // a default class may be set later
-		is.StorageClassName = nil
-	}
-	if !apiequality.Semantic.DeepEqual(is, was) {
-		errs = append(errs, field.Forbidden(path, "spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims"))
 	}
 	return errs
 }

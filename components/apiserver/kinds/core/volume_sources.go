@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -224,8 +225,22 @@ func namedSecret(r *corev1.SecretReference, at *field.Path) field.ErrorList {
 // VolumeWarnings tell of sources and policies that have gone or will go.
 func VolumeWarnings(v, _ *corev1.PersistentVolume) []string {
 	var out []string
+	for _, a := range []struct{ name, text string }{
+		{corev1.BetaStorageClassAnnotation, `deprecated since v1.8; use "storageClassName" attribute instead`},
+		{corev1.MountOptionAnnotation, `deprecated since v1.31; use "mountOptions" attribute instead`},
+	} {
+		if _, has := v.Annotations[a.name]; has {
+			out = append(out, fmt.Sprintf("metadata.annotations[%s]: %s", a.name, a.text))
+		}
+	}
 	if v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
 		out = append(out, "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, the recommended approach is to use dynamic provisioning.")
+	}
+	if n := v.Spec.NodeAffinity; n != nil && n.Required != nil {
+		for i := range n.Required.NodeSelectorTerms {
+			out = append(out, podspec.NodeTermWarnings(&n.Required.NodeSelectorTerms[i],
+				field.NewPath("spec", "nodeAffinity", "required", "nodeSelectorTerms").Index(i))...)
+		}
 	}
 	s := &v.Spec.PersistentVolumeSource
 	for _, w := range []struct {

@@ -144,13 +144,13 @@ func integer(n corev1.ResourceName) bool {
 	return extended(n)
 }
 
-// native reports whether a resource is Kubernetes' own.
-func native(n corev1.ResourceName) bool {
+// Native reports whether a resource is Kubernetes' own.
+func Native(n corev1.ResourceName) bool {
 	return !strings.Contains(string(n), "/") || strings.Contains(string(n), corev1.ResourceDefaultNamespacePrefix)
 }
 
 func extended(n corev1.ResourceName) bool {
-	return !native(n) && !strings.HasPrefix(string(n), corev1.DefaultResourceRequestsPrefix) &&
+	return !Native(n) && !strings.HasPrefix(string(n), corev1.DefaultResourceRequestsPrefix) &&
 		len(utilvalidation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+string(n))) == 0
 }
 
@@ -159,7 +159,7 @@ func hugePages(n corev1.ResourceName) bool {
 }
 
 // Overcommit reports whether the request of a resource may be below its limit.
-func Overcommit(n corev1.ResourceName) bool { return native(n) && !hugePages(n) }
+func Overcommit(n corev1.ResourceName) bool { return Native(n) && !hugePages(n) }
 
 func wholePages(n corev1.ResourceName, q resource.Quantity, at *field.Path) field.ErrorList {
 	size, err := resource.ParseQuantity(strings.TrimPrefix(string(n), corev1.ResourceHugePagesPrefix))
@@ -202,7 +202,7 @@ func ContainerResource(n corev1.ResourceName, at *field.Path) field.ErrorList {
 		if n != corev1.ResourceCPU && n != corev1.ResourceMemory && n != corev1.ResourceEphemeralStorage && !hugePages(n) {
 			errs = append(errs, field.Invalid(at, n, "must be a standard resource for containers"))
 		}
-	case !native(n) && !extended(n):
+	case !Native(n) && !extended(n):
 		errs = append(errs, field.Invalid(at, n, "doesn't follow extended resource name standard"))
 	}
 	return errs
