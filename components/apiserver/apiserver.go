@@ -247,7 +247,7 @@ func (s *Server) makeFront() error {
 		Impersonation: s.impersonation,
 		Fairness:      s.fairness.filter(),
 		Authorizer:    s.authz,
-		API:           s.api, Paths: s.paths(), Route: s.aggregator.Route,
+		API:           s.api, Paths: s.paths(), Serves: s.api.Serves, Route: s.aggregator.Route,
 		MaxInFlight: s.config.MaxRequestsInFlight, MaxMutatingInFlight: s.config.MaxMutatingRequestsInFlight,
 		RequestTimeout: s.config.RequestTimeout, MaxStreams: s.config.Serving.HTTP2Streams,
 		Edge: s.config.Serving.edge(),

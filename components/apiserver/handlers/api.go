@@ -150,6 +150,16 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// Serves tells whether a request is for a resource that is served here, whatever it asks of it.
+func (a *API) Serves(info *request.RequestInfo) bool {
+	key := doorKey{schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, info.Resource, info.Subresource}
+	if a.doors[key] != nil {
+		return true
+	}
+	custom := a.custom.Load()
+	return custom != nil && custom.doors[key] != nil
+}
+
 // missing answers a request for what no door leads to.
 func (a *API) missing(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, doors map[doorKey]*door) {
 	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}

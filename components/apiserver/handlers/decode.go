@@ -1,10 +1,12 @@
 package handlers
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,10 +22,16 @@ import (
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/ speaks of etcd's limit of 1.5 MiB; twice that passes here).
 const maxBody = 3 << 20
 
-func readBody(r *http.Request) ([]byte, error) {
+// readBody reads what the client sends, for as long as the request may take.
+func (c *call) readBody() ([]byte, error) {
+	r := c.r
+	if r.Body == http.NoBody {
+		return nil, nil
+	}
 	if r.ContentLength > maxBody {
 		return nil, tooLarge()
 	}
+	defer c.untilDeadline()()
 	if n := r.ContentLength; n > 0 {
 		body := make([]byte, n)
 		_, err := io.ReadFull(r.Body, body)
@@ -40,6 +48,21 @@ func readBody(r *http.Request) ([]byte, error) {
 		return nil, tooLarge()
 	}
 	return body, nil
+}
+
+// untilDeadline makes reads of the body fail when the time of the request is over: a client that doesn't send what it
+// announced must not keep its place among the requests in flight. The returned function ends that.
+func (c *call) untilDeadline() (end func()) {
+	set := make(chan struct{})
+	stop := context.AfterFunc(c.ctx, func() {
+		defer close(set)
+		_ = http.NewResponseController(c.w).SetReadDeadline(time.Unix(1, 0))
+	})
+	return func() {
+		if !stop() {
+			<-set
+		}
+	}
 }
 
 func tooLarge() error {
@@ -64,7 +87,7 @@ func (c *call) decodeInto(into runtime.Object, want schema.GroupVersionKind, val
 	if err != nil {
 		return err
 	}
-	body, err := readBody(c.r)
+	body, err := c.readBody()
 	if err != nil {
 		return err
 	}

@@ -45,7 +45,7 @@ func (c *call) delete() error {
 
 // deleteOptions come in the body, or else in the query.
 func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
-	body, err := readBody(c.r)
+	body, err := c.readBody()
 	if err != nil {
 		return nil, err
 	}

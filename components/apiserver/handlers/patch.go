@@ -43,7 +43,7 @@ func (c *call) patch() error {
 	if err != nil {
 		return err
 	}
-	body, err := readBody(c.r)
+	body, err := c.readBody()
 	if err != nil {
 		return err
 	}

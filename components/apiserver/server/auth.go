@@ -27,6 +27,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		response, ok, err := s.config.Authenticator.AuthenticateRequest(r)
 		if err != nil || !ok {
 			s.metrics.access.authenticated(nil, err, start)
+			soleRequest(w, r)
 			if err != nil {
 				klog.FromContext(r.Context()).V(2).Info("Unable to authenticate the request", "err", err)
 			}
@@ -34,8 +35,23 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			return
 		}
 		s.metrics.access.authenticated(response.User, nil, start)
+		if isNobody(response.User) {
+			soleRequest(w, r)
+		}
 		next.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), response.User)))
 	})
+}
+
+func isNobody(u user.Info) bool {
+	return u.GetName() == user.Anonymous || slices.Contains(u.GetGroups(), user.AllUnauthenticated)
+}
+
+// soleRequest ends a connection of HTTP/2 after this request: who is not known must not flood the server with streams
+// (CVE-2023-44487).
+func soleRequest(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 2 {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 func (s *Server) impersonate(next http.Handler) http.Handler {

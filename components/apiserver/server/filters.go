@@ -150,8 +150,29 @@ func (s *Server) withDeadline(next http.Handler) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
+		defer s.cutOff(ctx, w)()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
+}
+
+// lastWords is how long a request whose time is over may go on to answer.
+const lastWords = 5 * time.Second
+
+// cutOff makes writes fail when the time of a request is over: a client that doesn't read its answer must not keep the
+// handler, and its place among the requests in flight. The returned function ends that; it is called before the handler
+// returns.
+func (s *Server) cutOff(ctx context.Context, w http.ResponseWriter) (end func()) {
+	set := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(set)
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.lastWords))
+	})
+	return func() {
+		if !stop() {
+			<-set
+			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the connection may serve others
+		}
+	}
 }
 
 // trace comes after authentication: whose requests are sampled is not for everybody to say.

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	dto "github.com/prometheus/client_model/go"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/component-base/metrics/legacyregistry"
 )
@@ -87,6 +88,10 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 			s.countPath(w, r, next)
 			return
 		}
+		if s.config.Serves != nil && !s.config.Serves(info) {
+			next.ServeHTTP(w, r)
+			return
+		}
 		r = r.WithContext(request.WithLatencyTrackers(r.Context()))
 		scope, verb := scopeOf(info), verbOf(info)
 		if verb == "PATCH" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
@@ -97,10 +102,7 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 			gauge.Inc()
 			defer gauge.Dec()
 		}
-		dryRun := ""
-		if strings.Contains(r.URL.RawQuery, "dryRun=") {
-			dryRun = r.URL.Query().Get("dryRun")
-		}
+		dryRun := dryRunOf(r)
 		start := time.Now()
 		record := &recorder{ResponseWriter: w}
 		defer func() {
@@ -121,6 +123,21 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 		}()
 		next.ServeHTTP(record, r)
 	})
+}
+
+// dryRunOf is the parameter in the form of metrics: what it can't be has one name for all.
+func dryRunOf(r *http.Request) string {
+	if !strings.Contains(r.URL.RawQuery, "dryRun") {
+		return ""
+	}
+	values := r.URL.Query()["dryRun"]
+	switch {
+	case len(values) == 0:
+		return ""
+	case slices.ContainsFunc(values, func(v string) bool { return v != metav1.DryRunAll }):
+		return "invalid"
+	}
+	return metav1.DryRunAll
 }
 
 func scopeOf(info *request.RequestInfo) string {

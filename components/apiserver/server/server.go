@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/component-base/metrics/prometheus/slis"
 )
 
@@ -47,6 +48,9 @@ type Config struct {
 	// API serves resource requests; Paths everything else, besides what the server itself answers (health, metrics).
 	API   http.Handler
 	Paths *Mux
+	// Serves tells whether there is such a resource, of which requests are counted: those for others could have any number
+	// of names. nil counts all.
+	Serves func(info *request.RequestInfo) bool
 	// Route returns what serves a request in the place of both, or nil; it may be nil itself.
 	Route func(r *http.Request) http.Handler
 
@@ -75,10 +79,12 @@ type Server struct {
 	http     *http.Server
 	metrics  *metrics
 	stopping atomic.Bool
-	active   atomic.Int64    // requests under way
-	closing  chan struct{}   // closed when no more requests are taken
-	stop     context.Context // ends when watches are to end
-	stopNow  context.CancelFunc
+	active   atomic.Int64 // requests under way
+	// lastWords is the constant, but for tests.
+	lastWords time.Duration
+	closing   chan struct{}   // closed when no more requests are taken
+	stop      context.Context // ends when watches are to end
+	stopNow   context.CancelFunc
 }
 
 // New prepares a server; nothing is served before Run.
@@ -97,7 +103,7 @@ func New(config Config) (*Server, error) {
 	if config.Paths == nil {
 		config.Paths = NewMux()
 	}
-	s := &Server{config: config, closing: make(chan struct{})}
+	s := &Server{config: config, closing: make(chan struct{}), lastWords: lastWords}
 	s.stop, s.stopNow = context.WithCancel(context.Background())
 	s.metrics = newMetrics(config.Registry)
 	s.installHealth()
