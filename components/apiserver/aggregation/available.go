@@ -185,7 +185,7 @@ func asProber() http.Header {
 // tell writes the condition, if it says anything new.
 func (r *remote) tell(ctx context.Context, condition apiregistrationv1.APIServiceCondition) error {
 	lost := false
-	_, err := r.owner.config.Objects.Update(ctx, resource, "", r.name, func(obj kinds.Object) (kinds.Object, error) {
+	_, err := r.owner.config.Objects.UpdateStatus(ctx, resource, "", r.name, func(obj kinds.Object) (kinds.Object, error) {
 		s, ok := obj.(*apiService)
 		if !ok || !reflect.DeepEqual(&s.Spec, r.spec) {
 			return nil, errOutdated

@@ -12,13 +12,14 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
-// Create stores a new object. obj belongs to the cache from then on; its resource version is dropped.
+// Create stores a new object. obj belongs to the cache from then on; its resource version is dropped, and it gets the defaults
+// that whoever reads it from the store finds.
 func (c *Cache) Create(ctx context.Context, key string, obj kinds.Object, ttl TTL) (*Entry, error) {
 	value, err := c.encode(obj)
 	if err != nil {
 		return nil, err
 	}
-	c.kind.SetDefaults(obj) // as whoever reads it from the store
+	c.kind.SetDefaults(obj)
 	e, err := c.put(key, obj, value, func() (int64, error) { return c.set.config.Store.Create(ctx, key, value, ttl) })
 	if errors.Is(err, storage.ErrExists) {
 		_, name := c.names(key)
@@ -57,6 +58,7 @@ func (c *Cache) Update(ctx context.Context, key string, ttl func(kinds.Object) T
 		if ttl != nil {
 			life = ttl(next)
 		}
+		c.kind.SetDefaults(next)
 		expected := current.Revision
 		e, failed := c.put(key, next, value, func() (int64, error) {
 			return c.set.config.Store.Update(ctx, key, value, expected, life)

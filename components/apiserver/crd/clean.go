@@ -107,7 +107,7 @@ func (m *Manager) removeAll(ctx context.Context, row *kinds.Kind) error {
 // note writes a condition, and with done takes the finalizer off and removes the definition if nothing else holds it. The
 // error is NotFound if that is gone already.
 func (m *Manager) note(ctx context.Context, crd *definition, c condition, done bool) error {
-	obj, err := m.config.Objects.Update(ctx, group, "", crd.Name, func(obj kinds.Object) (kinds.Object, error) {
+	obj, err := m.config.Objects.UpdateStatus(ctx, group, "", crd.Name, func(obj kinds.Object) (kinds.Object, error) {
 		now := obj.(*definition)
 		if now.UID != crd.UID {
 			return nil, apierrors.NewNotFound(group, crd.Name)

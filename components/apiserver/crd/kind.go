@@ -3,7 +3,6 @@ package crd
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,7 +10,6 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -28,8 +26,7 @@ type resource struct {
 	versions map[string]*version
 	stored   *version
 	convert  converter
-	// ending is set when the definition is being deleted: nothing may be created any more.
-	ending atomic.Bool
+	ending   atomic.Bool // see kinds.Custom
 }
 
 // newResource makes the row of a definition under the names that were accepted. convert may be nil if all versions are
@@ -55,10 +52,11 @@ func newResource(crd *apiextensionsv1.CustomResourceDefinition, names apiextensi
 		Namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped,
 		Hub:        schema.GroupVersion{Group: crd.Spec.Group, Version: stored},
 		Prefix:     crd.Spec.Group + "/" + names.Plural,
+		Verbs:      []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"}, // upstream's order
 		Strategy:   r.strategy(),
 		Columns:    r.stored.columns(),
 		Custom: &kinds.Custom{
-			ListKind: names.ListKind, Revision: fmt.Sprintf("%s/%d", crd.UID, crd.Generation),
+			ListKind: names.ListKind, Ending: r.ending.Load, Revision: fmt.Sprintf("%s/%d", crd.UID, crd.Generation),
 			Types: sync.OnceValues(func() (managedfields.TypeConverter, error) {
 				return newTypes(r.versions, crd.Spec.PreserveUnknownFields)
 			}),
@@ -119,15 +117,6 @@ func (r *resource) at(ctx context.Context) *version {
 		}
 	}
 	return r.stored
-}
-
-// admitNew refuses what comes while the definition goes. It allocates nothing.
-func (r *resource) admitNew(_ context.Context, new, old kinds.Object, _ bool) (func(bool), error) {
-	if new != nil && old == nil && r.ending.Load() {
-		return nil, apierrors.NewForbidden(schema.GroupResource{Group: r.kind.Hub.Group, Resource: r.kind.Resource}, new.GetName(),
-			errors.New("create not allowed while custom resource definition is terminating"))
-	}
-	return nil, nil
 }
 
 // resetStatus are the fields that writes past the status subresource don't touch, by version.

@@ -139,6 +139,7 @@ func (m *Manager) pass(ctx context.Context) error {
 func (m *Manager) install(ctx context.Context, crds []*definition) error {
 	resources := make(map[types.UID]*entry, len(crds))
 	var rows []*kinds.Kind
+	changed := false // what discovery tells of the same rows
 	for _, crd := range crds {
 		if !servable(crd) {
 			continue
@@ -157,12 +158,14 @@ func (m *Manager) install(ctx context.Context, crds []*definition) error {
 			}
 			e = &entry{resource: r, generation: crd.Generation, names: crd.Status.AcceptedNames}
 		}
-		e.ending.Store(crd.DeletionTimestamp != nil)
+		if ending := crd.DeletionTimestamp != nil; e.ending.Swap(ending) != ending {
+			changed = true
+		}
 		resources[crd.UID] = e
 		rows = append(rows, e.kind)
 	}
 	m.resources = resources
-	if equal(rows, m.installed) {
+	if equal(rows, m.installed) && !changed {
 		return nil
 	}
 	if err := m.config.Install(ctx, rows); err != nil {
@@ -190,7 +193,7 @@ var errOutdated = errors.New("the definition has changed")
 // tell writes the status that was decided for the state that crd was copied from. If there is a newer one, its event
 // brings the next pass.
 func (m *Manager) tell(ctx context.Context, crd *definition) error {
-	_, err := m.config.Objects.Update(ctx, group, "", crd.Name, func(obj kinds.Object) (kinds.Object, error) {
+	_, err := m.config.Objects.UpdateStatus(ctx, group, "", crd.Name, func(obj kinds.Object) (kinds.Object, error) {
 		now := obj.(*definition)
 		if now.ResourceVersion != crd.ResourceVersion {
 			return nil, errOutdated

@@ -22,7 +22,7 @@ func (r *resource) strategy() kinds.Strategy {
 		AnyFinalizer:  true,
 		PrepareCreate: r.prepareCreate, PrepareUpdate: r.prepareUpdate,
 		Validate: r.validate, ValidateUpdate: r.validateUpdate, ValidateName: validation.NameIsDNSSubdomain,
-		Warnings: warnings, Allocate: r.admitNew,
+		Warnings:    warnings,
 		ResetFields: r.resetStatus(),
 	}
 }

@@ -48,7 +48,6 @@ func (c *content) plain(path string) runtime.Object {
 	for _, kind := range v.kinds {
 		list.APIResources = append(list.APIResources, apiResources(kind, gv)...)
 	}
-	slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
 	return list
 }
 
@@ -82,11 +81,17 @@ func apiResources(kind *kinds.Kind, gv schema.GroupVersion) []metav1.APIResource
 		}
 		out = append(out, r)
 	}
+	if kind.Custom == nil {
+		slices.SortFunc(out, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
+	}
 	return out
 }
 
 func verbs(kind *kinds.Kind) []string {
-	if kind.Verbs == nil {
+	switch {
+	case kind.Custom != nil && kind.Custom.Ending():
+		return []string{"delete", "deletecollection", "get", "list", "watch"}
+	case kind.Verbs == nil:
 		return kinds.AllVerbs()
 	}
 	return kind.Verbs

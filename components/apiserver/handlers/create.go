@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -42,11 +43,16 @@ func (c *call) create() error {
 	return c.stored(http.StatusCreated, e)
 }
 
+var errEnding = errors.New("create not allowed while custom resource definition is terminating")
+
 // maxNames bounds how often a generated name that is taken is replaced by another.
 const maxNames = 8
 
 // insert takes a new hub object through admission and strategy into the store.
 func (c *call) insert(obj kinds.Object, options *metav1.CreateOptions, dryRun []string) (*cache.Entry, error) {
+	if c.kind.Custom != nil && c.kind.Custom.Ending() {
+		return nil, apierrors.NewForbidden(c.resource, obj.GetName(), errEnding)
+	}
 	a := attributes{operation: admission.Create, options: options, dryRun: isDryRun(dryRun)}
 	if err := c.mutate(a, obj, nil); err != nil {
 		return nil, err

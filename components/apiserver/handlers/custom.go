@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -79,8 +81,8 @@ func (c *call) decoded(body []byte, media serial.MediaType, want *schema.GroupVe
 	if s, ok := runtime.AsStrictDecodingError(err); ok {
 		problems = s.Errors()
 	}
-	if gvk != nil && *gvk != *want {
-		return got, gvk, err // of a kind that the schema says nothing about; the caller refuses it
+	if gvk != nil && gvk.GroupVersion() != want.GroupVersion() {
+		return got, gvk, err // the schema says nothing about it; the caller refuses it
 	}
 	unknown, err := c.version.Coerce(u, false)
 	if err != nil {
@@ -93,6 +95,28 @@ func (c *call) decoded(body []byte, media serial.MediaType, want *schema.GroupVe
 		return got, gvk, runtime.NewStrictDecodingError(problems)
 	}
 	return got, gvk, nil
+}
+
+// isCustom tells whether obj came through this door as a custom resource does, whatever its kind.
+func (c *call) isCustom(obj runtime.Object) bool {
+	_, free := obj.(*unstructured.Unstructured)
+	return free && c.version.Coerce != nil
+}
+
+// otherKind is the answer to a body that isn't of the kind wanted; nil if it is.
+func otherKind(obj runtime.Object, name string, want schema.GroupVersionKind) error {
+	got := obj.GetObjectKind().GroupVersionKind()
+	var errs field.ErrorList
+	if got.Kind != want.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), got.Kind, "must be "+want.Kind))
+	}
+	if got.GroupVersion() != want.GroupVersion() {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), got.GroupVersion().String(), "must be "+want.GroupVersion().String()))
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return apierrors.NewInvalid(got.GroupKind(), name, errs)
 }
 
 func (d *door) columns() []metav1.TableColumnDefinition {

@@ -103,6 +103,13 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 	case got != into && gvk != nil && gvk.Kind == want.Kind && gvk.GroupVersion() != want.GroupVersion() && c.hasForm(*gvk):
 		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
 			gvk.GroupVersion(), want.GroupVersion()))
+	case gvk != nil && gvk.Kind != want.Kind && gvk.GroupVersion() == want.GroupVersion() && c.isCustom(got):
+		if err != nil {
+			if err := c.strictness(err, gvk, want, body, validation); err != nil {
+				return err
+			}
+		}
+		return otherKind(got, got.(kinds.Object).GetName(), want)
 	case got != into || (gvk != nil && gvk.Kind != want.Kind):
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s.%s) to (%s): unknown conversion",
 			gvk.Kind, gvk.Version, want.Kind, gvk.Version, gvk.Kind, c.innerType(want.Kind)))

@@ -239,12 +239,12 @@ func (c *call) mark(obj kinds.Object) {
 	if first || obj.GetDeletionTimestamp().After(now.Time) {
 		obj.SetDeletionTimestamp(&now)
 	}
-	if first && obj.GetGeneration() > 0 {
-		obj.SetGeneration(obj.GetGeneration() + 1)
-	}
-	// Namespaces, held by their own finalizers, never had a grace period on them.
+	// What holds itself (namespaces, definitions of custom resources) gets no grace period and stays of its generation.
 	if !c.held(obj) {
 		obj.SetDeletionGracePeriodSeconds(new(int64(0)))
+		if first && obj.GetGeneration() > 0 {
+			obj.SetGeneration(obj.GetGeneration() + 1)
+		}
 	}
 	if first && c.kind.Strategy.Terminate != nil {
 		c.kind.Strategy.Terminate(obj)

@@ -118,8 +118,37 @@ func (l *Local) Update(ctx context.Context, resource schema.GroupResource, names
 	if err != nil {
 		return nil, err
 	}
-	c := &call{door: d, api: l.api, ctx: ctx, namespace: namespace, name: name}
-	e, err := d.cache.Update(ctx, c.key(), d.kind.TTL, func(current *cache.Entry) (kinds.Object, error) {
+	return l.update(ctx, d, namespace, name, mutate)
+}
+
+// manager is who the server's own writes are booked on.
+const manager = "kube-apiserver"
+
+// UpdateStatus implements objects.Writer.
+func (l *Local) UpdateStatus(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
+	d, err := l.door(resource, name)
+	if err != nil {
+		return nil, err
+	}
+	status := l.api.doors[doorKey{d.kind.Hub, d.kind.Resource, "status"}]
+	if status == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: resource.Group, Resource: resource.Resource + "/status"}, name)
+	}
+	c := &call{door: status, api: l.api, ctx: ctx, namespace: namespace, name: name}
+	return l.update(ctx, status, namespace, name, func(current kinds.Object) (kinds.Object, error) {
+		old := copyOf(current)
+		obj, err := mutate(current)
+		if err != nil {
+			return nil, err
+		}
+		obj = c.track(old, obj, manager)
+		keepTimes(obj, old)
+		return obj, nil
+	})
+}
+
+func (l *Local) update(ctx context.Context, d *door, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
+	e, err := d.cache.Update(ctx, d.cache.Key(namespace, name), d.kind.TTL, func(current *cache.Entry) (kinds.Object, error) {
 		obj, err := mutate(copyOf(current.Object))
 		if err != nil {
 			return nil, err

@@ -32,7 +32,7 @@ const maxOperations = 10000
 func (c *call) patch() error {
 	media, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
 	known := patchTypes
-	if c.kind.Custom != nil && !c.isScale() {
+	if c.kind.Custom != nil {
 		known = customPatchTypes
 	}
 	if media = strings.TrimSpace(media); !slices.Contains(known, media) {
@@ -121,6 +121,8 @@ func (p *patcher) textual(current []byte, into runtime.Object, gvk schema.GroupV
 	switch {
 	case err != nil && (got == nil || !runtime.IsStrictDecodingError(err)):
 		return invalidPatch(string(patched), err.Error())
+	case *gotKind != gvk && p.isCustom(got):
+		return otherKind(got, p.name, gvk)
 	case got != into || *gotKind != gvk:
 		return invalidPatch(string(patched), fmt.Sprintf("the patch makes %s of %s", gotKind, gvk))
 	}

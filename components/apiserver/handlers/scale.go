@@ -140,7 +140,7 @@ func (c *call) checkScale(wanted, live *autoscalingv1.Scale) error {
 	if wanted.UID != "" && wanted.UID != live.UID {
 		return c.otherUID(wanted.UID, live.UID)
 	}
-	if wanted.Spec.Replicas < 0 {
+	if wanted.Spec.Replicas < 0 && c.kind.Custom == nil { // of custom resources the schema decides
 		return apierrors.NewInvalid(schema.GroupKind{Group: "autoscaling", Kind: "Scale"}, c.name, field.ErrorList{field.Invalid(
 			field.NewPath("spec", "replicas"), wanted.Spec.Replicas, "must be greater than or equal to 0")})
 	}

@@ -86,6 +86,8 @@ type Kind struct {
 // protobuf form and no strategic merge.
 type Custom struct {
 	ListKind string
+	// Ending tells that the definition is being deleted: nothing may be created any more.
+	Ending func() bool
 	// Types describes all versions to structured merge. It is made on first use.
 	Types func() (managedfields.TypeConverter, error)
 	// Definitions are the OpenAPI schemas of a version, by the names that CustomModel gives. Revision stands for their

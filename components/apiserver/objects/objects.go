@@ -39,6 +39,8 @@ type Writer interface {
 	// Update lets mutate change a copy of what is stored, again when another writer was faster. An object returned
 	// unchanged is not written.
 	Update(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error)
+	// UpdateStatus is Update through the status subresource: what changes is booked as managed by the server there.
+	UpdateStatus(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error)
 	// Delete removes an object at once, if it has this uid; "" means any.
 	Delete(ctx context.Context, resource schema.GroupResource, namespace, name string, uid types.UID) error
 }

@@ -116,7 +116,7 @@ var errUnchanged = errors.New("dry run")
 
 // book adds a charge to the quota as it is stored, if there is room for it.
 func (p *Plugin) book(ctx context.Context, a admission.Attributes, c *charge) error {
-	_, err := p.objects.Update(ctx, quotas, a.GetNamespace(), c.quota, func(obj kinds.Object) (kinds.Object, error) {
+	_, err := p.objects.UpdateStatus(ctx, quotas, a.GetNamespace(), c.quota, func(obj kinds.Object) (kinds.Object, error) {
 		q, err := objects.As[*corev1.ResourceQuota](obj, nil)
 		if err != nil {
 			return nil, err
@@ -144,7 +144,7 @@ func (p *Plugin) refund(ctx context.Context, a admission.Attributes, charges []c
 		return
 	}
 	for i := range charges {
-		_, _ = p.objects.Update(ctx, quotas, a.GetNamespace(), charges[i].quota, func(obj kinds.Object) (kinds.Object, error) {
+		_, _ = p.objects.UpdateStatus(ctx, quotas, a.GetNamespace(), charges[i].quota, func(obj kinds.Object) (kinds.Object, error) {
 			q, err := objects.As[*corev1.ResourceQuota](obj, nil)
 			if err != nil {
 				return nil, err

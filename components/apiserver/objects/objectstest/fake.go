@@ -142,6 +142,11 @@ func (s *Store) Update(_ context.Context, resource schema.GroupResource, namespa
 	return obj, nil
 }
 
+// UpdateStatus implements objects.Writer; nobody manages fields here.
+func (s *Store) UpdateStatus(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
+	return s.Update(ctx, resource, namespace, name, mutate)
+}
+
 // Delete implements objects.Writer.
 func (s *Store) Delete(ctx context.Context, resource schema.GroupResource, namespace, name string, uid types.UID) error {
 	obj, err := s.Get(ctx, resource, namespace, name)

@@ -1,0 +1,173 @@
+package apiserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+)
+
+// ask sends a request as an administrator, and returns the code and the body of the answer.
+func (f *fixture) ask(t *testing.T, method, path, media, body string) (int, string) {
+	t.Helper()
+	client, err := rest.HTTPClientFor(f.as("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, f.as("admin").Host+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if media != "" {
+		request.Header.Set("Content-Type", media)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// TestCustomResourceRefusals: what is told of custom resources in other words than of built-in kinds.
+func TestCustomResourceRefusals(t *testing.T) {
+	f := startCustom(t)
+	f.create(t, "a", `spec: {color: red}`)
+	const all = "/apis/example.com/v1/namespaces/default/widgets"
+	const scale = `{"apiVersion":"autoscaling/v1","kind":"Scale","metadata":{"name":"a","namespace":"default"},"spec":{"replicas":-1}}`
+	for name, c := range map[string]struct {
+		method, path, media, body string
+		code                      int
+		want                      string
+	}{
+		"another kind": {"POST", all, "application/json", `{"apiVersion":"example.com/v1","kind":"Other","metadata":{"name":"x"},"spec":{"color":"red"}}`,
+			422, `Other.example.com \"x\" is invalid: kind: Invalid value: \"Other\": must be Widget`},
+		"a patched kind": {"PATCH", all + "/a", "application/merge-patch+json", `{"kind":"Other"}`,
+			422, `Other.example.com \"a\" is invalid: kind: Invalid value: \"Other\": must be Widget`},
+		"a patched version": {"PATCH", all + "/a", "application/merge-patch+json", `{"apiVersion":"example.com/v9"}`,
+			422, `Widget.example.com \"a\" is invalid: apiVersion: Invalid value: \"example.com/v9\": must be example.com/v1`},
+		"a negative scale": {"PUT", all + "/a/scale", "application/json", scale,
+			422, `Widget.example.com \"a\" is invalid: .spec.replicas: Invalid value: -1: should be a non-negative integer`},
+		"a strategic patch of the scale": {"PATCH", all + "/a/scale", "application/strategic-merge-patch+json", `{"spec":{"replicas":2}}`,
+			415, `accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml`},
+		"no such subresource": {"GET", all + "/a/nothing", "", "", 404, `widgets.example.com \"a\" not found`},
+		"no such resource":    {"GET", "/apis/example.com/v1/nothings", "", "", 404, "404 page not found\n"},
+	} {
+		if code, text := f.ask(t, c.method, c.path, c.media, c.body); code != c.code || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %d %s, want %d %s", name, code, text, c.code, c.want)
+		}
+	}
+}
+
+// TestDefinitionStatusIsBooked: the server manages what it writes of a definition.
+func TestDefinitionStatusIsBooked(t *testing.T) {
+	f := startCustom(t)
+	crd, err := f.definitions.ApiextensionsV1().CustomResourceDefinitions().Get(t.Context(), "widgets.example.com", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(crd.ManagedFields, func(m metav1.ManagedFieldsEntry) bool { return m.Manager == "kube-apiserver" })
+	if i < 0 {
+		t.Fatalf("managed by %v", crd.ManagedFields)
+	}
+	m := crd.ManagedFields[i]
+	if m.Subresource != "status" || m.Operation != metav1.ManagedFieldsOperationUpdate ||
+		!strings.Contains(m.FieldsV1.GetRawString(), `"k:{\"type\":\"Established\"}"`) || strings.Contains(m.FieldsV1.GetRawString(), "f:spec") {
+		t.Errorf("booked as %+v", m)
+	}
+}
+
+// TestDefinitionEnds: while a definition waits for its objects to go, its resource can be read and emptied, and not filled.
+func TestDefinitionEnds(t *testing.T) {
+	f := startCustom(t)
+	f.create(t, "held", "metadata: {finalizers: [example.com/hold]}\nspec: {color: red}")
+	definitions := f.definitions.ApiextensionsV1().CustomResourceDefinitions()
+	if err := definitions.Delete(t.Context(), "widgets.example.com", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	crd, err := definitions.Get(t.Context(), "widgets.example.com", metav1.GetOptions{})
+	if err != nil || crd.Generation != 1 || crd.DeletionTimestamp == nil || crd.DeletionGracePeriodSeconds != nil {
+		t.Errorf("generation %d, %v, grace %v, %v", crd.Generation, crd.DeletionTimestamp, crd.DeletionGracePeriodSeconds, err)
+	}
+	client, err := discovery.NewDiscoveryClientForConfig(f.as("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "discovery tells of what can still be done", func() bool {
+		list, err := client.ServerResourcesForGroupVersion("example.com/v1")
+		return err == nil && slices.Equal(list.APIResources[0].Verbs, metav1.Verbs{"delete", "deletecollection", "get", "list", "watch"})
+	})
+	invalid := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "x"}}}
+	_, err = f.widgets().Create(t.Context(), invalid, metav1.CreateOptions{})
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "create not allowed while custom resource definition is terminating") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestDefaultsOfWhatWasWritten: an object is answered as it will be read, also where a write made room for defaults.
+func TestDefaultsOfWhatWasWritten(t *testing.T) {
+	f := startCustom(t)
+	props := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+		"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
+			"n": {Type: "integer"}, "d": {Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"dd"`)}},
+		}},
+		"status": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"n": {Type: "integer"}}},
+	}}
+	crd := widgetDefinition(t)
+	crd.Name, crd.Spec.Names = "bits.example.com", apiextensionsv1.CustomResourceDefinitionNames{Plural: "bits", Kind: "Bit"}
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{
+		Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &props},
+		Subresources: &apiextensionsv1.CustomResourceSubresources{Scale: &apiextensionsv1.CustomResourceSubresourceScale{
+			SpecReplicasPath: ".spec.n", StatusReplicasPath: ".status.n",
+		}},
+	}}
+	if _, err := f.definitions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const all = "/apis/example.com/v1/namespaces/default/bits"
+	eventually(t, "bits are served", func() bool { code, _ := f.ask(t, "GET", all, "", ""); return code == http.StatusOK })
+	f.ask(t, "POST", all, "application/json", `{"apiVersion":"example.com/v1","kind":"Bit","metadata":{"name":"a"}}`)
+	if code, text := f.ask(t, "PATCH", all+"/a/scale", "application/merge-patch+json", `{"spec":{"replicas":4}}`); code != http.StatusOK {
+		t.Fatal(text)
+	}
+	if _, text := f.ask(t, "GET", all+"/a", "", ""); !strings.Contains(text, `"spec":{"d":"dd","n":4}`) {
+		t.Errorf("got %s", text)
+	}
+}
+
+// TestCustomResourceOpenAPI: clients of OpenAPI v2 are told of no defaults, those of v3 are.
+func TestCustomResourceOpenAPI(t *testing.T) {
+	f := startCustom(t)
+	var v2 struct {
+		Definitions map[string]json.RawMessage `json:"definitions"`
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	for v2.Definitions["com.example.v1.Widget"] == nil && ctx.Err() == nil {
+		_, text := f.ask(t, "GET", "/openapi/v2", "", "")
+		if err := json.Unmarshal([]byte(text), &v2); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text := string(v2.Definitions["com.example.v1.Widget"]); !strings.Contains(text, `"replicas"`) || strings.Contains(text, `"default"`) {
+		t.Errorf("v2: %s", text)
+	}
+	if _, text := f.ask(t, "GET", "/openapi/v3/apis/example.com/v1", "", ""); !strings.Contains(text, `"default":1`) {
+		t.Errorf("v3: %s", text)
+	}
+}
