@@ -1,39 +1,22 @@
-package kinds
+package kinds_test
 
 import (
 	"math/rand"
 	"reflect"
 	"testing"
 
-	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
+	"github.com/google/go-cmp/cmp"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	"sigs.k8s.io/randfill"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
-func filler(seed int64) *randfill.Filler {
-	return randfill.NewWithSeed(seed).NilChance(0.3).NumElements(1, 2).MaxDepth(12).Funcs(
-		func(q *resource.Quantity, c randfill.Continue) {
-			*q = *resource.NewMilliQuantity(c.Int63n(10_000), resource.DecimalSI)
-		},
-		func(i *intstr.IntOrString, c randfill.Continue) { *i = intstr.FromInt32(c.Int31n(100)) },
-		func(t *metav1.Time, c randfill.Continue) { *t = metav1.Unix(c.Int63n(1e9), 0) },
-		func(t *metav1.MicroTime, c randfill.Continue) {
-			*t = metav1.NewMicroTime(metav1.Unix(c.Int63n(1e9), 0).Time)
-		},
-		func(f *metav1.FieldsV1, c randfill.Continue) {},
-		func(j *apiextensionsv1beta1.JSON, c randfill.Continue) { j.Raw = []byte(`"a"`) },
-		func(e *runtime.RawExtension, c randfill.Continue) { e.Raw = []byte(`{"a":"b"}`) },
-	)
-}
-
 // each calls f with random objects of every version of every kind.
-func each(t *testing.T, f func(t *testing.T, k *Kind, v *Version, obj Object)) {
+func each(t *testing.T, f func(t *testing.T, k *kinds.Kind, v *kinds.Version, obj kinds.Object)) {
 	t.Helper()
-	for _, k := range Table(Deps{}) {
+	for _, k := range kinds.Table(kinds.Deps{}) {
 		for i := range k.Versions {
 			v := &k.Versions[i]
 			t.Run(v.WithKind(k.Name).String(), func(t *testing.T) {
@@ -48,7 +31,7 @@ func each(t *testing.T, f func(t *testing.T, k *Kind, v *Version, obj Object)) {
 }
 
 func TestDefaultingIsIdempotent(t *testing.T) {
-	each(t, func(t *testing.T, _ *Kind, v *Version, obj Object) {
+	each(t, func(t *testing.T, _ *kinds.Kind, v *kinds.Version, obj kinds.Object) {
 		if v.Default == nil {
 			return
 		}
@@ -61,44 +44,75 @@ func TestDefaultingIsIdempotent(t *testing.T) {
 	})
 }
 
+// TestConversionsKeepEverything: what is stored goes through every other version and comes back the same, and what comes in
+// another version is shown in it the same.
 func TestConversionsKeepEverything(t *testing.T) {
-	each(t, func(t *testing.T, k *Kind, v *Version, obj Object) {
+	each(t, func(t *testing.T, k *kinds.Kind, v *kinds.Version, obj kinds.Object) {
 		if v.ToHub == nil {
 			return
 		}
 		hub := k.HubVersion().New()
-		filler(1).Fill(hub)
-		if k.HubVersion().Default != nil {
-			k.HubVersion().Default(hub)
-		}
+		filler(obj.GetGeneration()).Fill(hub)
+		k.SetDefaults(hub)
 		bare(hub)
 		before := hub.DeepCopyObject()
-		out, err := v.FromHub(hub)
+		shown, err := v.FromHub(hub)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(before, hub) {
 			t.Fatal("FromHub changed its argument")
 		}
-		if reflect.TypeOf(out) != reflect.TypeOf(v.New()) {
-			t.Fatalf("FromHub made a %T", out)
+		if reflect.TypeOf(shown) != reflect.TypeOf(v.New()) {
+			t.Fatalf("FromHub made a %T", shown)
 		}
-		if _, err := v.ToHub(obj); err != nil {
+		back, err := v.ToHub(shown.DeepCopyObject().(kinds.Object))
+		if err != nil {
 			t.Fatal(err)
 		}
+		sameObjects(t, "the hub form", hub, back)
+
+		if v.Unserved {
+			return // nothing comes in it
+		}
+		if v.Default != nil {
+			v.Default(obj)
+		}
+		bare(obj)
+		stored, err := v.ToHub(obj.DeepCopyObject().(kinds.Object))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := v.FromHub(stored)
+		if err != nil {
+			t.Fatal(err)
+		}
+		bare(again) // what has no field in a version is kept there in annotations
+		sameObjects(t, v.String(), obj, again)
 	})
 }
 
+// sameObjects compares all but what objects say of their own version.
+func sameObjects(t *testing.T, what string, want, got kinds.Object) {
+	t.Helper()
+	for _, obj := range []kinds.Object{want, got} {
+		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	}
+	if !apiequality.Semantic.DeepEqual(want, got) {
+		t.Fatalf("%s changed on its way: %s", what, cmp.Diff(want, got))
+	}
+}
+
 func TestHooksTakeAnything(t *testing.T) {
-	each(t, func(t *testing.T, k *Kind, v *Version, obj Object) {
+	each(t, func(t *testing.T, k *kinds.Kind, v *kinds.Version, obj kinds.Object) {
 		if v.GroupVersion != k.Hub {
 			return
 		}
 		if v.Default != nil {
 			v.Default(obj)
 		}
-		old := obj.DeepCopyObject().(Object)
-		strategies := []*Strategy{&k.Strategy}
+		old := obj.DeepCopyObject().(kinds.Object)
+		strategies := []*kinds.Strategy{&k.Strategy}
 		for i := range k.Subresources {
 			if s := k.Subresources[i].Strategy; s != nil {
 				strategies = append(strategies, s)
@@ -140,7 +154,7 @@ func TestHooksTakeAnything(t *testing.T) {
 
 // An update that changes nothing is not a change, and is allowed.
 func TestStatusWritesKeepTheSpec(t *testing.T) {
-	each(t, func(t *testing.T, k *Kind, v *Version, obj Object) {
+	each(t, func(t *testing.T, k *kinds.Kind, v *kinds.Version, obj kinds.Object) {
 		sub := k.Subresource("status")
 		if v.GroupVersion != k.Hub || sub == nil {
 			return
@@ -165,7 +179,7 @@ func TestStatusWritesKeepTheSpec(t *testing.T) {
 	})
 }
 
-func bare(obj Object) {
+func bare(obj kinds.Object) {
 	obj.SetAnnotations(nil)
 	obj.SetManagedFields(nil)
 }

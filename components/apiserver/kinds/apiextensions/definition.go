@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	definitions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -91,7 +92,25 @@ func internal(obj crd) (*apiextensions.CustomResourceDefinition, field.ErrorList
 	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(obj.DeepCopy(), out, nil); err != nil {
 		return nil, field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 	}
+	disarm(&out.Spec.Validation, &out.Spec.SelectableFields)
+	for i := range out.Spec.Versions {
+		disarm(&out.Spec.Versions[i].Schema, &out.Spec.Versions[i].SelectableFields)
+	}
 	return out, nil
+}
+
+// disarm takes away what the library looks for in a schema where there is none, or none that is structural: it would panic,
+// and tells of such a schema all the same.
+func disarm(v **apiextensions.CustomResourceValidation, fields *[]apiextensions.SelectableField) {
+	switch {
+	case *v == nil:
+	case (*v).OpenAPIV3Schema == nil:
+		*v = nil
+	default:
+		if _, err := structural.NewStructural((*v).OpenAPIV3Schema); err != nil {
+			*fields = nil
+		}
+	}
 }
 
 // Warnings name formats that nothing checks; on an update, those that are new.
