@@ -125,7 +125,7 @@ func (s *Server) abandon() {
 	s.endTracing(context.Background())
 }
 
-func (s *Server) openStore() (err error) {
+func (s *Server) openStore() error {
 	switch {
 	case s.config.Store != nil:
 		s.opened = s.config.Store
@@ -133,17 +133,19 @@ func (s *Server) openStore() (err error) {
 		// The time in microseconds is beyond every revision that a former server gave out: none writes that fast.
 		s.opened = memory.NewAt(s.config.Clock, s.config.Clock.Now().UnixMicro())
 	default:
-		s.opened, err = etcd.New(etcd.Config{
+		store, err := etcd.New(etcd.Config{
 			Endpoints: s.config.EtcdServers,
 			CAFile:    s.config.EtcdCAFile, CertFile: s.config.EtcdCertFile, KeyFile: s.config.EtcdKeyFile,
 			LeaseReuse: s.config.EtcdLeaseReuse,
 			Tracing:    s.tracing,
 		})
+		if err != nil {
+			return err
+		}
+		s.opened = store
 	}
-	if err == nil {
-		s.store = s.opened
-	}
-	return err
+	s.store = s.opened
+	return nil
 }
 
 func (s *Server) closeStore() {

@@ -20,7 +20,7 @@ type fixture struct {
 	stop   func()
 }
 
-func start(t *testing.T, change ...func(*apiserver.Config)) *fixture {
+func start(t testing.TB, change ...func(*apiserver.Config)) *fixture {
 	t.Helper()
 	tokens := filepath.Join(t.TempDir(), "tokens.csv")
 	lines := "admin,admin,1,\"system:masters\"\nalice,alice,2,\"dev\"\n"

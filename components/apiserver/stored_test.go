@@ -95,7 +95,7 @@ func timesIn(t *testing.T, made *unstructured.Unstructured) []metav1.Time {
 }
 
 // goldens reads all files, those first that others need.
-func goldens(t *testing.T) []*golden {
+func goldens(t testing.TB) []*golden {
 	t.Helper()
 	files, err := filepath.Glob("testdata/stored/*.yaml")
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	certutil "k8s.io/client-go/util/cert"
 
 	"quintet.dev/quintet/components/apiserver/storage"
 )
@@ -65,6 +66,11 @@ func New(config Config) (*Store, error) {
 			MinConnectTimeout: connectTimeout,
 			Backoff:           backoff.Config{BaseDelay: firstRetry, Multiplier: 1.6, Jitter: 0.2, MaxDelay: slowestRetry},
 		})},
+	}
+	if config.CAFile != "" {
+		if _, err := certutil.NewPool(config.CAFile); err != nil { // the client would trust nobody, and say nothing
+			return nil, fmt.Errorf("etcd: --etcd-cafile %s: %w", config.CAFile, err)
+		}
 	}
 	if config.CAFile != "" || config.CertFile != "" || config.KeyFile != "" {
 		info := transport.TLSInfo{CertFile: config.CertFile, KeyFile: config.KeyFile, TrustedCAFile: config.CAFile}
