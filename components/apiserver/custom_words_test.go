@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ask sends a request as an administrator, and returns the code and the body of the answer.
-func (f *fixture) ask(t *testing.T, method, path, media, body string) (int, string) {
+// sent is the code and the body of the answer to a request of the administrator.
+func (f *fixture) sent(t *testing.T, method, path, media, body string) (int, string) {
 	t.Helper()
 	client, err := rest.HTTPClientFor(f.as("admin"))
 	if err != nil {
@@ -68,7 +68,7 @@ func TestCustomResourceRefusals(t *testing.T) {
 		"no such subresource": {"GET", all + "/a/nothing", "", "", 404, `widgets.example.com \"a\" not found`},
 		"no such resource":    {"GET", "/apis/example.com/v1/nothings", "", "", 404, "404 page not found\n"},
 	} {
-		if code, text := f.ask(t, c.method, c.path, c.media, c.body); code != c.code || !strings.Contains(text, c.want) {
+		if code, text := f.sent(t, c.method, c.path, c.media, c.body); code != c.code || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %d %s, want %d %s", name, code, text, c.code, c.want)
 		}
 	}
@@ -140,12 +140,12 @@ func TestDefaultsOfWhatWasWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	const all = "/apis/example.com/v1/namespaces/default/bits"
-	eventually(t, "bits are served", func() bool { code, _ := f.ask(t, "GET", all, "", ""); return code == http.StatusOK })
-	f.ask(t, "POST", all, "application/json", `{"apiVersion":"example.com/v1","kind":"Bit","metadata":{"name":"a"}}`)
-	if code, text := f.ask(t, "PATCH", all+"/a/scale", "application/merge-patch+json", `{"spec":{"replicas":4}}`); code != http.StatusOK {
+	eventually(t, "bits are served", func() bool { code, _ := f.sent(t, "GET", all, "", ""); return code == http.StatusOK })
+	f.sent(t, "POST", all, "application/json", `{"apiVersion":"example.com/v1","kind":"Bit","metadata":{"name":"a"}}`)
+	if code, text := f.sent(t, "PATCH", all+"/a/scale", "application/merge-patch+json", `{"spec":{"replicas":4}}`); code != http.StatusOK {
 		t.Fatal(text)
 	}
-	if _, text := f.ask(t, "GET", all+"/a", "", ""); !strings.Contains(text, `"spec":{"d":"dd","n":4}`) {
+	if _, text := f.sent(t, "GET", all+"/a", "", ""); !strings.Contains(text, `"spec":{"d":"dd","n":4}`) {
 		t.Errorf("got %s", text)
 	}
 }
@@ -159,7 +159,7 @@ func TestCustomResourceOpenAPI(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	for v2.Definitions["com.example.v1.Widget"] == nil && ctx.Err() == nil {
-		_, text := f.ask(t, "GET", "/openapi/v2", "", "")
+		_, text := f.sent(t, "GET", "/openapi/v2", "", "")
 		if err := json.Unmarshal([]byte(text), &v2); err != nil {
 			t.Fatal(err)
 		}
@@ -167,7 +167,7 @@ func TestCustomResourceOpenAPI(t *testing.T) {
 	if text := string(v2.Definitions["com.example.v1.Widget"]); !strings.Contains(text, `"replicas"`) || strings.Contains(text, `"default"`) {
 		t.Errorf("v2: %s", text)
 	}
-	if _, text := f.ask(t, "GET", "/openapi/v3/apis/example.com/v1", "", ""); !strings.Contains(text, `"default":1`) {
+	if _, text := f.sent(t, "GET", "/openapi/v3/apis/example.com/v1", "", ""); !strings.Contains(text, `"default":1`) {
 		t.Errorf("v3: %s", text)
 	}
 }

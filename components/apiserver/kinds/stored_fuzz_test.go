@@ -12,10 +12,10 @@ import (
 func FuzzStored(f *testing.F) {
 	var stored []*serial.Storage
 	for _, k := range kinds.Table(kinds.Deps{}) {
-		if k.Answer != nil {
+		if k.Virtual() {
 			continue
 		}
-		stored = append(stored, serial.NewStorage(k))
+		stored = append(stored, serial.NewStorage(k, false))
 		obj := k.HubVersion().New()
 		filler(1).Fill(obj)
 		obj.SetResourceVersion("")

@@ -1,4 +1,4 @@
-package kinds
+package kinds_test
 
 import (
 	"slices"
@@ -7,11 +7,13 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
 func TestTableIsSane(t *testing.T) {
 	resources, prefixes := sets.New[string](), sets.New[string]()
-	for _, k := range Table(Deps{}) {
+	for _, k := range kinds.Table(kinds.Deps{}) {
 		t.Run(k.Resource+"."+k.Hub.Group, func(t *testing.T) {
 			hub := k.HubVersion()
 			if hub == nil {
@@ -74,7 +76,7 @@ func TestTableIsSane(t *testing.T) {
 
 func TestDeprecationWarnings(t *testing.T) {
 	got := map[string]string{}
-	for _, k := range Table(Deps{}) {
+	for _, k := range kinds.Table(kinds.Deps{}) {
 		for _, v := range k.Versions {
 			if v.DeprecationWarning != "" {
 				got[v.String()+" "+k.Resource] = v.DeprecationWarning
@@ -93,7 +95,7 @@ func TestDeprecationWarnings(t *testing.T) {
 }
 
 // cellCount is the number of cells in the rows of a kind. One has more than columns, as upstream's.
-func cellCount(k *Kind) int {
+func cellCount(k *kinds.Kind) int {
 	if k.Resource == "ipaddresses" {
 		return len(k.Columns) + 1
 	}
