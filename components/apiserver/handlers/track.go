@@ -11,7 +11,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/applyconfigurations"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -44,9 +42,10 @@ type tracker struct {
 
 func newTracker(scheme *runtime.Scheme) *tracker {
 	return &tracker{deduced: managedfields.NewDeducedTypeConverter(), extending: typesOf(openapi.Definition, openapi.APIService), tokens: typesOf(openapi.TokenRequest), types: sync.OnceValue(func() managedfields.TypeConverter {
-		types := applyconfigurations.NewTypeConverter(scheme)
-		// The schema is parsed when it is first asked for a type.
-		_, _ = types.ObjectToTyped(&corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}})
+		types, err := builtInTypes(scheme)
+		if err != nil {
+			panic("handlers: " + err.Error()) // they are part of the program
+		}
 		return types
 	})}
 }
