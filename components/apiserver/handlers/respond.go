@@ -88,7 +88,28 @@ func (c *call) object(code int, body []byte, kind schema.GroupVersionKind) error
 	if c.choice.Pretty && c.choice.Media == serial.JSON {
 		body = indent(body)
 	}
+	if before, after, ok := serial.Around(c.choice.Media, kind, len(body)); ok && len(before)+len(body)+len(after) < zipFrom {
+		c.pieces(code, before, body, after)
+		return nil
+	}
 	return c.send(code, func(w io.Writer) error { return serial.WriteObject(w, c.choice.Media, kind, body) })
+}
+
+// pieces answers with what is too small to be compressed.
+func (c *call) pieces(code int, pieces ...[]byte) {
+	size := 0
+	for _, p := range pieces {
+		size += len(p)
+	}
+	h := c.w.Header()
+	h.Set("Content-Type", c.choice.Media.String())
+	h.Set("Content-Length", strconv.Itoa(size))
+	c.w.WriteHeader(code)
+	for _, p := range pieces {
+		if len(p) > 0 {
+			_, _ = c.w.Write(p) // what fails can only be a connection that is gone
+		}
+	}
 }
 
 // plain answers with an object that is in no cache: of the kind given, in its own version.

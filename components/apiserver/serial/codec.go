@@ -82,23 +82,33 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // WriteObject writes a body as a whole response.
 func WriteObject(w io.Writer, m MediaType, kind schema.GroupVersionKind, body []byte) error {
-	switch m {
-	case Protobuf:
-		_, err := w.Write(AppendEnvelope(make([]byte, 0, len(body)+envelopeRoom), kind, body))
-		return err
-	case YAML:
+	before, after, ok := Around(m, kind, len(body))
+	if !ok {
 		out, err := yaml.JSONToYAML(body)
 		if err != nil {
 			return err
 		}
 		_, err = w.Write(out)
 		return err
-	default:
-		if _, err := w.Write(body); err != nil {
+	}
+	for _, part := range [][]byte{before, body, after} {
+		if _, err := w.Write(part); err != nil {
 			return err
 		}
-		_, err := w.Write(newline)
-		return err
+	}
+	return nil
+}
+
+// Around is what stands before and after a body of that size in a whole response, which must not be changed. There is no such
+// thing in YAML, for which the body is written anew.
+func Around(m MediaType, kind schema.GroupVersionKind, size int) (before, after []byte, ok bool) {
+	switch m {
+	case Protobuf:
+		return appendEnvelopeHead(make([]byte, 0, envelopeRoom), kind, size), envelopeTail, true
+	case YAML:
+		return nil, nil, false
+	default:
+		return nil, newline, true
 	}
 }
 
