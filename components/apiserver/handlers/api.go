@@ -4,6 +4,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -201,7 +202,20 @@ func (c *call) serve() (err error) {
 	case c.sub != nil && c.sub.Strategy == nil && c.sub.Scale == nil:
 		return apierrors.NewServiceUnavailable("the server has nothing that serves " + c.resource.Resource + "/" + c.sub.Name)
 	}
-	return verbs[c.verb](c)
+	return c.named(verbs[c.verb](c))
+}
+
+// named tells of an object that isn't there by the resource of the request, where the cache knows it by another (events
+// are of two groups).
+func (c *call) named(err error) error {
+	var status apierrors.APIStatus
+	if c.resource.Group == c.kind.Hub.Group || !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return err
+	}
+	if d := status.Status().Details; d == nil || d.Group != c.kind.Hub.Group || d.Kind != c.kind.Resource {
+		return err
+	}
+	return apierrors.NewNotFound(c.resource, c.name)
 }
 
 // call is one request on its way.

@@ -56,7 +56,10 @@ func daemonSets() *Kind {
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*appsv1.DaemonSet]{
-			PrepareUpdate:  daemonSetParts.statusUpdate,
+			PrepareUpdate: func(ctx context.Context, new, old *appsv1.DaemonSet) {
+				daemonSetParts.statusUpdate(ctx, new, old)
+				apps.SetTemplateGeneration(new, apps.TemplateGeneration(old)) // a part of the spec, though an annotation
+			},
 			ValidateUpdate: apps.ValidateDaemonSetStatus,
 			Reset:          []string{"spec"},
 		},

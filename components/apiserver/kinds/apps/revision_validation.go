@@ -27,5 +27,6 @@ func ValidateRevision(r *appsv1.ControllerRevision) field.ErrorList {
 
 // ValidateRevisionUpdate checks a change: the data stays.
 func ValidateRevisionUpdate(new, old *appsv1.ControllerRevision) field.ErrorList {
-	return append(ValidateRevision(new), validation.ValidateImmutableField(new.Data, old.Data, field.NewPath("data"))...)
+	errs := checks.NonNegative(new.Revision, field.NewPath("revision"))
+	return append(errs, validation.ValidateImmutableField(new.Data, old.Data, field.NewPath("data"))...)
 }

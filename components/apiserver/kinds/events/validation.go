@@ -29,6 +29,7 @@ func Validate(e *corev1.Event, strict bool) field.ErrorList {
 	if !strict {
 		return errs
 	}
+	errs = append(errs, validation.ValidateObjectMetaAccessor(e, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
 	errs = append(errs, validateSeries(e.Series)...)
 	if e.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
@@ -57,6 +58,7 @@ func ValidateUpdate(new, old *corev1.Event, strict bool) field.ErrorList {
 	if !strict {
 		return errs
 	}
+	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(new, old, field.NewPath("metadata"))...)
 	if !reflect.DeepEqual(new.Series, old.Series) {
 		errs = append(errs, validateSeries(new.Series)...)
 	}
