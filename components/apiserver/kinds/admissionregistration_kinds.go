@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"context"
+	"reflect"
 	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
@@ -14,14 +15,14 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
-// configured is the strategy of kinds that configure admission: what of them counts is told by of. validate gets a nil old
-// object for a new one.
-func configured[P Object](of func(P) any, validate func(new, old P) field.ErrorList) strategy[P] {
+// configured is the strategy of kinds that configure admission: what of them counts is told by of, and whether it is the
+// same by equal. validate gets a nil old object for a new one.
+func configured[P Object](of func(P) any, equal func(a, b any) bool, validate func(new, old P) field.ErrorList) strategy[P] {
 	return strategy[P]{
 		Meta: MetaObjects, AnyFinalizer: true,
 		PrepareCreate: func(_ context.Context, obj P) { obj.SetGeneration(1) },
 		PrepareUpdate: func(_ context.Context, new, old P) {
-			if !apiequality.Semantic.DeepEqual(of(new), of(old)) {
+			if !equal(of(new), of(old)) {
 				new.SetGeneration(old.GetGeneration() + 1)
 			}
 		},
@@ -80,7 +81,7 @@ func validatingWebhooks() *Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    admissionregistration.DefaultValidating,
-		Strategy: configured(func(c *admissionv1.ValidatingWebhookConfiguration) any { return c.Webhooks },
+		Strategy: configured(func(c *admissionv1.ValidatingWebhookConfiguration) any { return c.Webhooks }, reflect.DeepEqual,
 			admissionregistration.ValidateValidating),
 		Columns: admissionregistration.WebhookColumns(),
 		Row: func(c *admissionv1.ValidatingWebhookConfiguration, now time.Time) []any {
@@ -95,7 +96,7 @@ func mutatingWebhooks() *Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    admissionregistration.DefaultMutating,
-		Strategy: configured(func(c *admissionv1.MutatingWebhookConfiguration) any { return c.Webhooks },
+		Strategy: configured(func(c *admissionv1.MutatingWebhookConfiguration) any { return c.Webhooks }, reflect.DeepEqual,
 			admissionregistration.ValidateMutating),
 		Columns: admissionregistration.WebhookColumns(),
 		Row: func(c *admissionv1.MutatingWebhookConfiguration, now time.Time) []any {
@@ -114,7 +115,7 @@ var validatingPolicyParts = parts[*admissionv1.ValidatingAdmissionPolicy, admiss
 }
 
 func validatingPolicies(deps Deps) *Kind {
-	s := configured(func(p *admissionv1.ValidatingAdmissionPolicy) any { return p.Spec }, admissionregistration.ValidateValidatingPolicy)
+	s := configured(func(p *admissionv1.ValidatingAdmissionPolicy) any { return p.Spec }, apiequality.Semantic.DeepEqual, admissionregistration.ValidateValidatingPolicy)
 	s.PrepareCreate, s.PrepareUpdate = validatingPolicyParts.create, validatingPolicyParts.update
 	s.Reset = []string{"status"}
 	k := define(row[*admissionv1.ValidatingAdmissionPolicy]{
@@ -153,7 +154,7 @@ func validatingPolicyBindings(deps Deps) *Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    admissionregistration.DefaultValidatingBinding,
-		Strategy: configured(func(b *admissionv1.ValidatingAdmissionPolicyBinding) any { return b.Spec },
+		Strategy: configured(func(b *admissionv1.ValidatingAdmissionPolicyBinding) any { return b.Spec }, apiequality.Semantic.DeepEqual,
 			func(new, _ *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
 				return admissionregistration.ValidateValidatingBinding(new)
 			}),
@@ -176,7 +177,7 @@ func mutatingPolicies(deps Deps) *Kind {
 		Default:    admissionregistration.DefaultMutatingPolicy,
 		Others:     []Version{stored(admissionv1beta1.SchemeGroupVersion, admissionregistration.DefaultMutatingPolicy)},
 		Stored:     admissionv1beta1.SchemeGroupVersion,
-		Strategy: configured(func(p *admissionv1.MutatingAdmissionPolicy) any { return p.Spec },
+		Strategy: configured(func(p *admissionv1.MutatingAdmissionPolicy) any { return p.Spec }, apiequality.Semantic.DeepEqual,
 			admissionregistration.ValidateMutatingPolicy),
 		Columns: admissionregistration.PolicyColumns("Mutations", "Mutation indicates the number of mutations rules"),
 		Row: func(p *admissionv1.MutatingAdmissionPolicy, now time.Time) []any {
@@ -201,7 +202,7 @@ func mutatingPolicyBindings(deps Deps) *Kind {
 		Default:    admissionregistration.DefaultMutatingBinding,
 		Others:     []Version{stored(admissionv1beta1.SchemeGroupVersion, admissionregistration.DefaultMutatingBinding)},
 		Stored:     admissionv1beta1.SchemeGroupVersion,
-		Strategy: configured(func(b *admissionv1.MutatingAdmissionPolicyBinding) any { return b.Spec },
+		Strategy: configured(func(b *admissionv1.MutatingAdmissionPolicyBinding) any { return b.Spec }, apiequality.Semantic.DeepEqual,
 			func(new, _ *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
 				return admissionregistration.ValidateMutatingBinding(new)
 			}),

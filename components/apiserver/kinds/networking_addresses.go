@@ -42,8 +42,8 @@ func serviceCIDRs() *Kind {
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*networkingv1.ServiceCIDR]{
-			PrepareUpdate: cidrParts.statusUpdate,
-			Reset:         []string{"spec"},
+			PrepareUpdate: cidrParts.statusUpdateOnly,
+			Reset:         []string{"spec", "metadata"},
 		},
 		Columns: networking.CIDRColumns(),
 		Row:     networking.CIDRRow,

@@ -79,7 +79,7 @@ func resourceClaims(deps Deps) *Kind {
 		},
 		Status: &strategy[*resourcev1.ResourceClaim]{
 			PrepareUpdate: func(ctx context.Context, new, old *resourcev1.ResourceClaim) {
-				resourceClaimParts.statusUpdate(ctx, new, old)
+				resourceClaimParts.statusUpdateOnly(ctx, new, old)
 				resource.DropDeallocated(new, old)
 			},
 			Reset: []string{"metadata", "spec"},
