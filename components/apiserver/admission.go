@@ -25,7 +25,7 @@ func (s *Server) makeAdmission() (err error) {
 		Enable: s.config.EnableAdmission, Disable: s.config.DisableAdmission, File: s.config.AdmissionFile,
 		Objects: s.local, Authorizer: s.authz, Escalation: s.authz.Escalation(), Clock: s.config.Clock,
 		NotReadySeconds: s.config.NotReadySeconds, UnreachableSeconds: s.config.UnreachableSeconds,
-		Meter: measures.NewAdmission(s.registry),
+		Meter: measures.NewAdmission(s.registry), PodSecurity: s.podSecurity(),
 		Dynamic: dynamic.Config{
 			Informers: s.self.informers, Client: s.self.client.Config(), Kinds: s.served, Services: s.resolver(),
 		},

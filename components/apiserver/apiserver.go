@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/tracing"
 	"k8s.io/klog/v2"
 
@@ -79,6 +80,7 @@ type Server struct {
 	made   time.Time
 
 	registry *prometheus.Registry // of metrics
+	library  metrics.KubeRegistry // of those that libraries want to register their way
 	sizes    measures.Sizes
 }
 
@@ -88,7 +90,7 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, ready: make(chan struct{}), made: config.Clock.Now(), registry: prometheus.NewRegistry()}
+	s := &Server{config: config, ready: make(chan struct{}), made: config.Clock.Now(), registry: prometheus.NewRegistry(), library: metrics.NewKubeRegistry()}
 	for _, step := range []func() error{
 		s.listen,
 		s.makeTracing,
@@ -257,7 +259,7 @@ func (s *Server) makeFront() error {
 			Delay: s.config.Serving.ShutdownDelay, RetryAfter: s.config.Serving.ShutdownSendRetryAfter, WatchGrace: s.config.Serving.ShutdownWatchGrace,
 		},
 		Live: s.liveChecks(), Ready: s.readyChecks(), More: s.keyChecks(),
-		Registry: s.registry, DisabledMetrics: s.config.DisabledMetrics,
+		Registry: s.registry, Gatherers: []prometheus.Gatherer{s.library}, DisabledMetrics: s.config.DisabledMetrics,
 	})
 	if err == nil {
 		s.self.client.Handler = s.front.Handler()

@@ -18,6 +18,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/authn"
 	"quintet.dev/quintet/components/apiserver/follow"
+	"quintet.dev/quintet/components/apiserver/measures"
 	"quintet.dev/quintet/components/apiserver/tokens"
 )
 
@@ -117,6 +118,7 @@ func (s *Server) makeTokens() (err error) {
 		Issuers: c.ServiceAccountIssuers, Audiences: c.APIAudiences,
 		MaxExpiration: c.ServiceAccountMaxTokenExpiration, ExtendExpiration: !c.NoTokenExtension, NoLookup: c.NoTokenLookup,
 		JWKSURI: s.jwksURI(), Objects: s.local, Clock: c.Clock,
+		Used: measures.Counters(s.registry, "serviceaccount_", "Uses of tokens of service accounts.", tokens.Uses()),
 	}
 	paths := c.ServiceAccountKeyFiles
 	if c.ServiceAccountSigningKey != "" {

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/pod-security-admission/api"
+	podsecurity "k8s.io/pod-security-admission/metrics"
+
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -22,6 +25,13 @@ func (s *Server) makeMeasures() error {
 		s.registry.Register(&s.sizes),
 		measures.Program(s.registry, release.Get(), gates.All()),
 	)
+}
+
+// podSecurity counts what the admission of pods by security level decides, in a registry of the library's kind.
+func (s *Server) podSecurity() podsecurity.Recorder {
+	recorder := podsecurity.NewPrometheusRecorder(api.GetAPIVersion())
+	recorder.MustRegister(s.library.MustRegister)
+	return recorder
 }
 
 func (s *Server) cacheStats() []measures.CacheStats {

@@ -196,6 +196,8 @@ func TestMetrics(t *testing.T) {
 		`etcd_request_duration_seconds_count{group="",operation="create",resource="pods"} 1`,
 		`kubernetes_feature_enabled{name="APIServerIdentity",stage="BETA"} 1`,
 		`kubernetes_build_info{`,
+		`serviceaccount_valid_tokens_total 0`,
+		`pod_security_evaluations_total{decision="allow",mode="enforce",policy_level="privileged",policy_version="latest",request_operation="create",resource="pod",subresource=""} 1`,
 	} {
 		if !strings.Contains(f.text(t, "/metrics"), "\n"+want) {
 			t.Errorf("not there: %s", want)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/pod-security-admission/metrics"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/admission/dynamic"
@@ -34,8 +35,9 @@ type Config struct {
 	Dynamic dynamic.Config
 	// File configures plug-ins (--admission-control-config-file); "" for none.
 	File string
-	// Meter measures plug-ins; nil measures nothing.
-	Meter Meter
+	// Meter measures plug-ins; nil measures nothing. PodSecurity counts what that plug-in decides; nil counts nothing.
+	Meter       Meter
+	PodSecurity metrics.Recorder
 	// NotReadySeconds and UnreachableSeconds are for DefaultTolerationSeconds; 0 means 300.
 	NotReadySeconds, UnreachableSeconds int64
 }

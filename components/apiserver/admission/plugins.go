@@ -65,7 +65,9 @@ var plugins = []plugin{
 	{name: nodetaint.Name, new: func(*Config, []byte) (admission.Interface, error) { return nodetaint.New(), nil }},
 	{name: alwayspullimages.Name, off: true, new: func(*Config, []byte) (admission.Interface, error) { return alwayspullimages.New(), nil }},
 	{name: imagepolicy.Name, off: true, file: true, new: func(_ *Config, file []byte) (admission.Interface, error) { return imagepolicy.New(file) }},
-	{name: podsecurity.Name, file: true, new: func(c *Config, file []byte) (admission.Interface, error) { return podsecurity.New(c.Objects, file) }},
+	{name: podsecurity.Name, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
+		return podsecurity.New(c.Objects, file, c.PodSecurity)
+	}},
 	{name: podnodeselector.Name, off: true, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
 		return podnodeselector.New(c.Objects, file)
 	}},

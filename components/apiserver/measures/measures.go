@@ -81,3 +81,13 @@ func (r *Requests) Sent(of schema.GroupVersionResource) func(bytes int) {
 
 // joined is a resource as metrics without a label for its group have it.
 func joined(r schema.GroupResource) string { return strings.TrimSuffix(r.String(), ".") }
+
+// Counters registers counters that begin with a prefix, and returns what adds one to each by the rest of its name.
+func Counters[T ~string](registry prometheus.Registerer, prefix, help string, names []T) func(T) {
+	counters := map[T]prometheus.Counter{}
+	for _, name := range names {
+		counters[name] = prometheus.NewCounter(prometheus.CounterOpts{Name: prefix + string(name), Help: help})
+		registry.MustRegister(counters[name])
+	}
+	return func(name T) { counters[name].Inc() }
+}

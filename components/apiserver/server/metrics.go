@@ -69,8 +69,8 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 
 // handler shows the server's own metrics, and those of the process and of the libraries in it, which know one registry only,
 // without those that are disabled.
-func (m *metrics) handler(registry *prometheus.Registry, disabled []string) http.Handler {
-	all := prometheus.Gatherers{registry, legacyregistry.DefaultGatherer}
+func (m *metrics) handler(registry prometheus.Gatherer, more []prometheus.Gatherer, disabled []string) http.Handler {
+	all := append(prometheus.Gatherers{registry, legacyregistry.DefaultGatherer}, more...)
 	return promhttp.HandlerFor(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		found, err := all.Gather()
 		return slices.DeleteFunc(found, func(f *dto.MetricFamily) bool { return slices.Contains(disabled, f.GetName()) }), err

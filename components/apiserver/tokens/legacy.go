@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/klog/v2"
@@ -48,8 +49,10 @@ func (t *Tokens) checkLegacy(ctx context.Context, c *claims, token string) (*ser
 	if err := t.exists(ctx, corev1.Resource("serviceaccounts"), l.Namespace, &ref{l.ServiceAccountName, l.ServiceAccountUID}); err != nil {
 		return nil, err
 	}
-	t.noteUse(ctx, secret)
+	t.noteDay(ctx, secret)
 	if secret.Labels[invalidSinceLabel] != "" {
+		audit.AddAuditAnnotation(ctx, annotationInvalid, secret.Name+"/"+secret.Namespace)
+		t.cfg.Used(UseInvalid)
 		return nil, fmt.Errorf("the token in secret %s/%s for service account %s/%s has been marked invalid. Use tokens from the TokenRequest API or "+
 			"manually created secret-based tokens, or remove the '%s' label from the secret to temporarily allow use of this token",
 			l.Namespace, l.SecretName, l.Namespace, l.ServiceAccountName, invalidSinceLabel)
@@ -66,9 +69,9 @@ func (t *Tokens) ofAccount(ctx context.Context, l *legacy) bool {
 	return err == nil && slices.ContainsFunc(account.Secrets, func(r corev1.ObjectReference) bool { return r.Name == l.SecretName })
 }
 
-// noteUse writes the day of the last use onto the Secret, for the controller that cleans up. A failure is no reason to
+// noteDay writes the day of the last use onto the Secret, for the controller that cleans up. A failure is no reason to
 // refuse the token.
-func (t *Tokens) noteUse(ctx context.Context, secret *corev1.Secret) {
+func (t *Tokens) noteDay(ctx context.Context, secret *corev1.Secret) {
 	today := t.cfg.Clock.Now().UTC().Format(time.DateOnly)
 	if secret.Labels[lastUsedLabel] == today {
 		return

@@ -34,6 +34,8 @@ type Config struct {
 	JWKSURI string
 	Objects objects.Store
 	Clock   clock.PassiveClock
+	// Used is told of uses of tokens; nil counts nothing.
+	Used func(Use)
 }
 
 // Tokens signs and verifies. It is safe for concurrent use.
@@ -44,6 +46,9 @@ type Tokens struct {
 
 // New returns Tokens.
 func New(cfg Config) (*Tokens, error) {
+	if cfg.Used == nil {
+		cfg.Used = func(Use) {}
+	}
 	if len(cfg.Issuers) == 0 || cfg.Issuers[0] == "" {
 		return nil, errors.New("service-account-issuer is a required flag")
 	}

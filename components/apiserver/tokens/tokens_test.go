@@ -301,7 +301,8 @@ func TestForgeries(t *testing.T) {
 
 func TestLegacySecretToken(t *testing.T) {
 	key := ecKey(t)
-	f := newFixture(t, key, nil)
+	used := map[Use]int{}
+	f := newFixture(t, key, func(c *Config) { c.Used = func(u Use) { used[u]++ } })
 	c := claims{Claims: jwt.Claims{Issuer: legacyIssuer, Subject: "system:serviceaccount:ns:builder"},
 		legacy: legacy{ServiceAccountName: "builder", ServiceAccountUID: "sa-uid", SecretName: "tok", Namespace: "ns"}}
 	token, err := f.sign(c)
@@ -329,9 +330,28 @@ func TestLegacySecretToken(t *testing.T) {
 	if _, ok, _ := f.AuthenticateToken(context.Background(), token); ok {
 		t.Error("accepted though its secret holds another")
 	}
+	if used[UseLegacy] != 1 || used[UseLegacyOther] != 1 || used[UseLegacyAuto] != 0 || used[UseInvalid] != 1 {
+		t.Errorf("uses: %v", used)
+	}
 	careless := newFixture(t, key, func(c *Config) { c.NoLookup = true })
 	if _, ok, err := careless.AuthenticateToken(context.Background(), token); !ok {
 		t.Errorf("without lookup: %v", err)
+	}
+}
+
+// TestUsesOfExtendedTokens: they are in time until they should have been exchanged.
+func TestUsesOfExtendedTokens(t *testing.T) {
+	used := map[Use]int{}
+	f := newFixture(t, ecKey(t), func(c *Config) { c.Used = func(u Use) { used[u]++ } })
+	token := f.token(t, bound("Pod", "pod", extendableSeconds))
+	for _, later := range []time.Duration{0, 2 * time.Hour} {
+		f.clock.Step(later)
+		if _, ok, err := f.AuthenticateToken(context.Background(), token); !ok {
+			t.Fatal(err)
+		}
+	}
+	if used[UseValid] != 1 || used[UseStale] != 1 || len(used) != 2 {
+		t.Errorf("uses: %v", used)
 	}
 }
 

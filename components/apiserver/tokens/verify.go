@@ -64,7 +64,7 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string) (*authenti
 	if err != nil {
 		return nil, false, err
 	}
-	t.auditUse(ctx, c)
+	t.noteUse(ctx, c)
 	return &authenticator.Response{User: info.UserInfo(), Audiences: audiences}, true, nil
 }
 

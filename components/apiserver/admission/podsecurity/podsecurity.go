@@ -34,8 +34,11 @@ type Plugin struct {
 var _ admission.ValidationInterface = &Plugin{}
 
 // New returns the plug-in with its configuration (PodSecurityConfiguration); without one, every level is privileged unless a
-// namespace says otherwise.
-func New(reader objects.Reader, file []byte) (*Plugin, error) {
+// namespace says otherwise. recorder counts decisions; it may be nil.
+func New(reader objects.Reader, file []byte, recorder metrics.Recorder) (*Plugin, error) {
+	if recorder == nil {
+		recorder = unrecorded{}
+	}
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		return nil, err
@@ -46,7 +49,7 @@ func New(reader objects.Reader, file []byte) (*Plugin, error) {
 	}
 	source := source{reader}
 	delegate := &security.Admission{
-		Configuration: configuration, Evaluator: evaluator, Metrics: unrecorded{},
+		Configuration: configuration, Evaluator: evaluator, Metrics: recorder,
 		PodSpecExtractor: security.DefaultPodSpecExtractor{}, NamespaceGetter: source, PodLister: source,
 	}
 	if err := delegate.CompleteConfiguration(); err != nil {

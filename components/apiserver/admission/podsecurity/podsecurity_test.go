@@ -60,7 +60,7 @@ func TestValidate(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			store := &objectstest.Store{}
 			store.Put(corev1.Resource("namespaces"), namespace(tt.labels))
-			p, err := New(store, nil)
+			p, err := New(store, nil, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
