@@ -182,6 +182,19 @@ func (c *Cache) decode(kv *storage.KeyValue) (*Entry, error) {
 func (c *Cache) install(content []*Entry, revision int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.installLocked(content, revision)
+}
+
+// installFirst does nothing if the cache has a state: a list of all caches, which may be newer, was faster.
+func (c *Cache) installFirst(content []*Entry, revision int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.loaded {
+		c.installLocked(content, revision)
+	}
+}
+
+func (c *Cache) installLocked(content []*Entry, revision int64) {
 	c.state, c.bytes = newTree(len(c.indexed)), 0
 	c.broken.settle()
 	for _, e := range content {

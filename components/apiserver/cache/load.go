@@ -61,7 +61,7 @@ func (s *Set) loadOne(ctx context.Context, c *Cache) {
 				}
 			}
 		}
-		c.install(content, revision)
+		c.installFirst(content, revision)
 		return
 	}
 }

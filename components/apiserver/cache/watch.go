@@ -182,6 +182,12 @@ func (w *Watcher) take() ([]Event, error) {
 	return events, nil
 }
 
+func (w *Watcher) ended() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err != nil
+}
+
 // due is when the next bookmark is; never for watches without.
 func (w *Watcher) due() <-chan time.Time {
 	if w.timer == nil {
@@ -201,13 +207,13 @@ func (w *Watcher) nextBookmark() time.Duration {
 }
 
 // bookmark returns what is queued, and a bookmark behind it. All events up to the revision that the set had reached
-// before the queue was looked at are in the queue, or were.
+// before the queue was looked at are in the queue, or were, unless the watch has ended: what came since is in no queue.
 func (w *Watcher) bookmark() ([]Event, error) {
 	w.timer.Reset(w.nextBookmark())
 	revision := max(w.after, w.cache.set.Revision())
 	events, err := w.take()
-	if err != nil {
-		return nil, err
+	if err != nil || w.ended() {
+		return events, err
 	}
 	if n := len(events); n > 0 {
 		revision = max(revision, events[n-1].Entry.Revision)

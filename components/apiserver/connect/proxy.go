@@ -1,6 +1,8 @@
 package connect
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"math/rand/v2"
@@ -39,7 +41,25 @@ func (c *Connector) nodeProxy(w http.ResponseWriter, r *http.Request, _, name st
 		return c.pass(w, r, &url.URL{Scheme: "https", Host: host}, c.kubelet)
 	}
 	address, _, _ := net.SplitHostPort(host)
+	if err := mayDial(r.Context(), address); err != nil {
+		return badRequest("%v", err)
+	}
 	return c.pass(w, r, &url.URL{Scheme: orHTTP(scheme), Host: net.JoinHostPort(address, port)}, c.plain)
+}
+
+var errNotAllowed = errors.New("address not allowed")
+
+// mayDial refuses what only this server itself, or its link, can reach: who writes a node's addresses must not get there.
+// The kubelets' own port is no such way, as it is asked with a certificate.
+func mayDial(ctx context.Context, host string) error {
+	found, err := net.DefaultResolver.LookupIPAddr(ctx, host)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(found, func(a net.IPAddr) bool { return !a.IP.IsGlobalUnicast() }) {
+		return errNotAllowed
+	}
+	return nil
 }
 
 // podProxy passes a request to a port of a pod.
@@ -57,7 +77,7 @@ func (c *Connector) podProxy(w http.ResponseWriter, r *http.Request, namespace, 
 		ip = pod.Status.PodIPs[0].IP
 	}
 	if parsed := net.ParseIP(ip); parsed == nil || !parsed.IsGlobalUnicast() {
-		return badRequest("address not allowed")
+		return badRequest("%v", errNotAllowed)
 	}
 	if port == "" {
 		port = firstPort(pod)

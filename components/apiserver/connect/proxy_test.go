@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -96,5 +97,35 @@ func TestServiceProxy(t *testing.T) {
 	}
 	if _, err := ask(strings.Repeat("s:", 4)); !apierrors.IsBadRequest(err) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestNodeProxy: at the address of a node only its kubelet is reached if the address is this machine's own.
+func TestNodeProxy(t *testing.T) {
+	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("kubelet " + r.URL.Path)) }))
+	defer kubelet.Close()
+	at := kubelet.Listener.Addr().(*net.TCPAddr)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: at.IP.String()}}
+	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(at.Port)
+	store := &objectstest.Store{}
+	store.Put(corev1.Resource("nodes"), node)
+	c, err := New(Config{Objects: store, AddressTypes: []string{string(corev1.NodeInternalIP)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	for name, want := range map[string]string{
+		"n": "kubelet /x", "n:" + strconv.Itoa(at.Port): "kubelet /x", "n:1": "address not allowed", "https:n:1": "address not allowed",
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://the.server/api/v1/nodes/"+name+"/proxy/x", nil)
+		r = r.WithContext(request.WithRequestInfo(r.Context(), &request.RequestInfo{Parts: []string{"nodes", name, "proxy", "x"}}))
+		w := httptest.NewRecorder()
+		if err := c.nodeProxy(w, r, "", name); err != nil {
+			_, _ = w.WriteString(err.Error())
+		}
+		if got := w.Body.String(); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
 	}
 }

@@ -126,8 +126,8 @@ func TestTokensEnd(t *testing.T) {
 		change  func(f *fixture)
 		want    string // part of the error
 	}{
-		{"expired", bound("", "", 600), func(f *fixture) { f.clock.Step(601 * time.Second) }, "expired"},
-		{"not yet valid", bound("", "", 600), func(f *fixture) { f.clock.Step(-time.Minute) }, "not valid yet"},
+		{"expired", bound("", "", 600), func(f *fixture) { f.clock.Step(661 * time.Second) }, "expired"},
+		{"not yet valid", bound("", "", 600), func(f *fixture) { f.clock.Step(-61 * time.Second) }, "not valid yet"},
 		{"account deleted", bound("", "", 600), func(f *fixture) { f.store.Remove(corev1.Resource("serviceaccounts"), "ns", "builder") }, "invalidated"},
 		{"account made anew", bound("", "", 600), func(f *fixture) {
 			f.store.Put(corev1.Resource("serviceaccounts"), &corev1.ServiceAccount{ObjectMeta: meta("ns", "builder", "other")})

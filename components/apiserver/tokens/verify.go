@@ -115,8 +115,9 @@ func (t *Tokens) verify(token string) (*claims, error) {
 	return nil, errSignature
 }
 
+// checkTimes allows for the clocks of other servers: a token may come from one whose is a little ahead.
 func (t *Tokens) checkTimes(c *claims) error {
-	err := c.ValidateWithLeeway(jwt.Expected{Time: t.cfg.Clock.Now()}, 0)
+	err := c.ValidateWithLeeway(jwt.Expected{Time: t.cfg.Clock.Now()}, jwt.DefaultLeeway)
 	switch {
 	case err == nil:
 	case errors.Is(err, jwt.ErrExpired):

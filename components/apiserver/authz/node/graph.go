@@ -174,7 +174,7 @@ func (a *Authorizer) PodChanged(old, new *corev1.Pod) {
 	}
 	if old != nil && old.UID == new.UID && old.Spec.NodeName == new.Spec.NodeName &&
 		len(old.Spec.EphemeralContainers) == len(new.Spec.EphemeralContainers) &&
-		sameClaims(old.Status.ResourceClaimStatuses, new.Status.ResourceClaimStatuses) {
+		sameClaims(old.Status.ResourceClaimStatuses, new.Status.ResourceClaimStatuses) && extendedClaim(old) == extendedClaim(new) {
 		return // what a bound pod names does not change otherwise
 	}
 	a.graph.setPod(new.Namespace, new.Name, new)

@@ -34,10 +34,17 @@ func newPod(name, nodeName string) *corev1.Pod {
 	}}
 }
 
+// withClaim gives a pod the claim of its extended resources.
+func withClaim(p *corev1.Pod) *corev1.Pod {
+	p.Status.ExtendedResourceClaimStatus = &corev1.PodExtendedResourceClaimStatus{ResourceClaimName: "gpu"}
+	return p
+}
+
 func fixture() *Authorizer {
 	a := New(func(r authorizer.Attributes) bool { return r.GetResource() == "services" && r.IsReadOnly() })
 	a.PodChanged(nil, newPod("web", "n1"))
 	a.PodChanged(nil, newPod("web2", "n1"))
+	a.PodChanged(newPod("web2", "n1"), withClaim(newPod("web2", "n1")))
 	mirror := newPod("static", "n1")
 	mirror.Annotations = map[string]string{corev1.MirrorPodAnnotationKey: "x"}
 	mirror.Spec.ImagePullSecrets[0].Name = "stolen"
@@ -86,6 +93,8 @@ func TestAuthorize(t *testing.T) {
 		{"unused config map", ask("n1", "get", "", "configmaps", "", "ns", "other", ""), false},
 		{"claim", ask("n1", "get", "", "persistentvolumeclaims", "", "ns", "pvc", ""), true},
 		{"ephemeral claim", ask("n1", "get", "", "persistentvolumeclaims", "", "ns", "web-c", ""), true},
+		{"claim for extended resources", ask("n1", "get", "resource.k8s.io", "resourceclaims", "", "ns", "gpu", ""), true},
+		{"that of another node's pod", ask("n2", "get", "resource.k8s.io", "resourceclaims", "", "ns", "gpu", ""), false},
 		{"claim status", ask("n1", "patch", "", "persistentvolumeclaims", "status", "ns", "pvc", ""), true},
 		{"write a claim", ask("n1", "patch", "", "persistentvolumeclaims", "", "ns", "pvc", ""), false},
 		{"volume", ask("n1", "get", "", "persistentvolumes", "", "", "pv", ""), true},

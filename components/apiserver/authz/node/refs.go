@@ -60,7 +60,16 @@ func named(p *corev1.Pod) []ref {
 	for _, rc := range p.Status.ResourceClaimStatuses {
 		c.add(resourceClaim, deref(rc.ResourceClaimName))
 	}
+	c.add(resourceClaim, extendedClaim(p))
 	return c.refs
+}
+
+// extendedClaim is the name of the claim that was made for what a pod wants of extended resources; "" if there is none.
+func extendedClaim(p *corev1.Pod) string {
+	if s := p.Status.ExtendedResourceClaimStatus; s != nil {
+		return s.ResourceClaimName
+	}
+	return ""
 }
 
 // collector gathers references of one namespace, each once.
