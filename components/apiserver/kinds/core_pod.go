@@ -129,7 +129,10 @@ func prepareStatus(ctx context.Context, new, old *corev1.Pod) {
 	podspec.SyncStatusIPs(&new.Status)
 	new.DeletionTimestamp = old.DeletionTimestamp
 	new.OwnerReferences = old.OwnerReferences
-	new.Status.QOSClass = old.Status.QOSClass
+	if new.Status.QOSClass == "" { // old kubelets leave it out
+		new.Status.QOSClass = old.Status.QOSClass
+	}
+	podspec.KeepObserved(&new.Status, &old.Status)
 }
 
 // prepareEphemeral takes nothing of new but its ephemeral containers.
@@ -143,9 +146,12 @@ func prepareEphemeral(_ context.Context, new, old *corev1.Pod) {
 // prepareResize takes nothing of new but the resources and resize policies of its containers.
 func prepareResize(_ context.Context, new, old *corev1.Pod) {
 	containers, inits, whole := new.Spec.Containers, new.Spec.InitContainers, new.Spec.Resources
+	if len(containers) != len(old.Spec.Containers) || len(inits) != len(old.Spec.InitContainers) {
+		return // which validation refuses
+	}
 	restore(new, old)
-	podspec.CopyResources(new.Spec.Containers, containers)
-	podspec.CopyResources(new.Spec.InitContainers, inits)
+	new.Spec.Containers = podspec.Resized(new.Spec.Containers, containers)
+	new.Spec.InitContainers = podspec.Resized(new.Spec.InitContainers, inits)
 	if whole != nil || old.Spec.Resources != nil {
 		new.Spec.Resources = whole
 	}

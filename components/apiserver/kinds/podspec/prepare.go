@@ -47,23 +47,40 @@ func noNegativeGrace(p *corev1.Pod) {
 	}
 }
 
-// CopyResources copies resources and resize policies from those containers of the same name and place.
-func CopyResources(to, from []corev1.Container) {
-	if len(to) != len(from) {
-		return
-	}
-	for i := range to {
-		if to[i].Name != from[i].Name {
-			return
+// Resized are containers with the resources and resize policies of those wanted; or these as they are, for validation
+// to refuse, if they have other names or another order.
+func Resized(has, wanted []corev1.Container) []corev1.Container {
+	for i := range has {
+		if has[i].Name != wanted[i].Name {
+			return wanted
 		}
+		has[i].Resources, has[i].ResizePolicy = wanted[i].Resources, wanted[i].ResizePolicy
 	}
-	for i := range to {
-		to[i].Resources = from[i].Resources
-		to[i].ResizePolicy = from[i].ResizePolicy
-	}
+	return has
 }
 
 // Restartable reports whether an init container is a sidecar: started in order, then kept running.
 func Restartable(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// KeepObserved keeps the generations that the old status told of, where a writer that doesn't know them left them out.
+func KeepObserved(new, old *corev1.PodStatus) {
+	if new.ObservedGeneration == 0 {
+		new.ObservedGeneration = old.ObservedGeneration
+	}
+	had := map[corev1.PodConditionType][]int64{} // there may be several of a type
+	for _, c := range old.Conditions {
+		had[c.Type] = append(had[c.Type], c.ObservedGeneration)
+	}
+	for i := range new.Conditions {
+		c := &new.Conditions[i]
+		if len(had[c.Type]) == 0 {
+			continue
+		}
+		if c.ObservedGeneration == 0 {
+			c.ObservedGeneration = had[c.Type][0]
+		}
+		had[c.Type] = had[c.Type][1:]
+	}
 }

@@ -2,39 +2,66 @@ package podspec
 
 import (
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubectl/pkg/util/qos"
 )
 
-// ValidateResize checks a change through /resize: only CPU and memory of containers that can be resized, and never so
-// that the pod's class of service changes (KEP-1287).
+// ValidateResize checks a change through /resize: only CPU and memory, and never so that the pod's class of service changes
+// (KEP-1287).
 func ValidateResize(new, old *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
+	errs := validatePod(new, old)
+	if _, mirror := old.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods cannot be resized")}
+	}
 	if old.Spec.OS != nil && old.Spec.OS.Name == corev1.Windows {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "windows pods cannot be resized")}
 	}
-	if Terminal(old) || old.DeletionTimestamp != nil {
-		return field.ErrorList{field.Forbidden(field.NewPath(""), "terminated pods cannot be resized")}
-	}
-	errs := validatePod(new, old)
 	if qos.ComputePodQOS(new) != qos.ComputePodQOS(old) {
 		errs = append(errs, field.Invalid(path, new.Status.QOSClass, "Pod QOS Class may not change as a result of resizing"))
 	}
+	if !nodeResizes(old) {
+		errs = append(errs, field.Forbidden(path, "Pod running on node without support for resize"))
+	}
 	munged := new.Spec.DeepCopy()
-	errs = append(errs, resizeAll(munged.Containers, old.Spec.Containers, path.Child("containers"), false)...)
-	errs = append(errs, resizeAll(munged.InitContainers, old.Spec.InitContainers, path.Child("initContainers"), true)...)
 	if !apiequality.Semantic.DeepEqual(munged.Resources, old.Spec.Resources) {
 		errs = append(errs, onlyComputeChanged(orEmpty(munged.Resources), orEmpty(old.Spec.Resources), path.Child("resources"))...)
 		munged.Resources = old.Spec.Resources
 	}
-	if !apiequality.Semantic.DeepEqual(*munged, old.Spec) {
-		errs = append(errs, field.Forbidden(path, fmt.Sprintf("only cpu and memory resources are mutable\n%v", diff.Diff(UnversionedSpec(&old.Spec), UnversionedSpec(munged)))))
+	more := append(sameContainers(new.Spec.Containers, old.Spec.Containers, path, "containers"),
+		sameContainers(new.Spec.InitContainers, old.Spec.InitContainers, path, "initContainers")...)
+	if len(more) > 0 {
+		return append(errs, more...)
+	}
+	errs = append(errs, nothingRemoved(new.Spec.InitContainers, old.Spec.InitContainers, path.Child("initContainers"))...)
+	errs = append(errs, nothingRemoved(new.Spec.Containers, old.Spec.Containers, path.Child("containers"))...)
+	for i := range munged.Containers {
+		if restoreCompute(&munged.Containers[i], &old.Spec.Containers[i]); !apiequality.Semantic.DeepEqual(munged.Containers[i], old.Spec.Containers[i]) {
+			errs = append(errs, field.Forbidden(path, onlyCompute))
+		}
+	}
+	errs = append(errs, resizeInit(munged.InitContainers, old.Spec.InitContainers, path.Child("initContainers"))...)
+	if len(errs) == 0 && !apiequality.Semantic.DeepEqual(*munged, old.Spec) {
+		errs = append(errs, field.Forbidden(path, onlyCompute))
 	}
 	return errs
+}
+
+const onlyCompute = "only cpu and memory resources are mutable"
+
+// nodeResizes reports whether the pod's kubelet tells what its containers have, and so can change it; as long as none runs,
+// that isn't known.
+func nodeResizes(p *corev1.Pod) bool {
+	for _, c := range p.Status.ContainerStatuses {
+		if c.State.Running != nil {
+			return c.Resources != nil
+		}
+	}
+	return true
 }
 
 func orEmpty(r *corev1.ResourceRequirements) *corev1.ResourceRequirements {
@@ -44,24 +71,87 @@ func orEmpty(r *corev1.ResourceRequirements) *corev1.ResourceRequirements {
 	return r
 }
 
-// resizeAll checks the changes of resources and puts them back.
-func resizeAll(new, old []corev1.Container, path *field.Path, init bool) field.ErrorList {
+// sameContainers checks that there are the same containers in the same order.
+func sameContainers(new, old []corev1.Container, path *field.Path, name string) field.ErrorList {
+	if len(new) != len(old) {
+		return field.ErrorList{field.Forbidden(path.Child(name), name+" may not be added or removed on resize")}
+	}
 	var errs field.ErrorList
-	for i := range min(len(new), len(old)) {
-		at := path.Index(i).Child("resources")
-		if apiequality.Semantic.DeepEqual(new[i].Resources, old[i].Resources) {
-			continue
+	for i := range old {
+		if new[i].Name != old[i].Name {
+			errs = append(errs, field.Forbidden(path.Child(name).Index(i).Child("name"), name+" may not be renamed or reordered on resize"))
 		}
-		if init && !Restartable(&old[i]) {
-			errs = append(errs, field.Forbidden(at, "only sidecar containers can be resized"))
-		} else {
-			errs = append(errs, onlyComputeChanged(&new[i].Resources, &old[i].Resources, at)...)
-		}
-		new[i].Resources = old[i].Resources
 	}
 	return errs
 }
 
+// nothingRemoved checks that what was asked for is still asked for, however much of it.
+func nothingRemoved(new, old []corev1.Container, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range old {
+		at, is, was := path.Index(i).Child("resources"), new[i].Resources, old[i].Resources
+		if removed(is.Requests, was.Requests) {
+			errs = append(errs, field.Forbidden(at.Child("requests"), "resource requests cannot be removed"))
+		}
+		if removed(is.Limits, was.Limits) {
+			errs = append(errs, field.Forbidden(at.Child("limits"), "resource limits cannot be removed"))
+		}
+	}
+	return errs
+}
+
+func removed(is, was corev1.ResourceList) bool {
+	for name := range was {
+		if _, kept := is[name]; !kept {
+			return true
+		}
+	}
+	return false
+}
+
+// resizeInit checks the changes of init containers; those that end before the others start must not be restarted for it.
+func resizeInit(new, old []corev1.Container, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range new {
+		c := &new[i]
+		changed := !apiequality.Semantic.DeepEqual(*c, old[i])
+		if restoreCompute(c, &old[i]); !apiequality.Semantic.DeepEqual(*c, old[i]) {
+			errs = append(errs, field.Forbidden(path.Index(i), "only cpu and memory resources for init or sidecar containers are mutable"))
+		}
+		if !changed || Restartable(c) {
+			continue
+		}
+		for _, p := range c.ResizePolicy {
+			if p.RestartPolicy == corev1.RestartContainer {
+				errs = append(errs, field.Forbidden(path.Index(i), "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"))
+			}
+		}
+	}
+	return errs
+}
+
+// restoreCompute gives a container the CPU and memory that it had, and no claims, as upstream does.
+func restoreCompute(c, old *corev1.Container) {
+	put := func(is, was corev1.ResourceList) corev1.ResourceList {
+		if is == nil && was == nil {
+			return nil
+		}
+		out := corev1.ResourceList{}
+		maps.Copy(out, is)
+		for _, n := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+			delete(out, n)
+			if q, had := was[n]; had {
+				out[n] = q
+			}
+		}
+		return out
+	}
+	c.Resources = corev1.ResourceRequirements{
+		Limits: put(c.Resources.Limits, old.Resources.Limits), Requests: put(c.Resources.Requests, old.Resources.Requests),
+	}
+}
+
+// onlyComputeChanged checks the resources of the pod as a whole.
 func onlyComputeChanged(new, old *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	compare := func(name string, is, was corev1.ResourceList) {

@@ -2,73 +2,199 @@ package podspec
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/util/diff"
+	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
+
+const notNegative = "must be a non-negative integer"
 
 // ValidateStatusUpdate checks a change through /status.
 func ValidateStatusUpdate(new, old *corev1.Pod) field.ErrorList {
-	var errs field.ErrorList
-	path := field.NewPath("status")
-	if name := new.Status.NominatedNodeName; name != "" {
-		errs = append(errs, problems(name, path.Child("nominatedNodeName"), subdomain)...)
-	}
+	path, is, was := field.NewPath("status"), &new.Status, &old.Status
+	errs := validateConditions(is.Conditions, path.Child("conditions"))
 	if new.Spec.NodeName != old.Spec.NodeName {
 		errs = append(errs, field.Forbidden(path.Child("nodeName"), "may not be changed directly"))
 	}
-	if new.Status.ObservedGeneration < 0 {
-		errs = append(errs, field.Invalid(path.Child("observedGeneration"), new.Status.ObservedGeneration, "must be greater than or equal to 0"))
-	}
-	errs = append(errs, noRestart(new.Status.ContainerStatuses, old.Status.ContainerStatuses, new.Spec.Containers,
-		new.Spec.RestartPolicy, path.Child("containerStatuses"))...)
-	initPolicy := new.Spec.RestartPolicy
-	if initPolicy == corev1.RestartPolicyAlways {
-		initPolicy = corev1.RestartPolicyOnFailure // init containers that have succeeded are done
-	}
-	return append(errs, noRestart(new.Status.InitContainerStatuses, old.Status.InitContainerStatuses, new.Spec.InitContainers,
-		initPolicy, path.Child("initContainerStatuses"))...)
-}
-
-// noRestart refuses that a container which ended for good runs again.
-func noRestart(new, old []corev1.ContainerStatus, containers []corev1.Container, policy corev1.RestartPolicy, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	byName := map[string]*corev1.Container{}
-	for i := range containers {
-		byName[containers[i].Name] = &containers[i]
-	}
-	for i := range old {
-		t := old[i].State.Terminated
-		c := byName[old[i].Name]
-		if t == nil || policy == corev1.RestartPolicyAlways || policy == corev1.RestartPolicyOnFailure && t.ExitCode != 0 ||
-			c != nil && (c.RestartPolicy != nil || len(c.RestartPolicyRules) > 0) {
-			continue
+	if name := is.NominatedNodeName; name != "" && name != was.NominatedNodeName {
+		at := path.Child("nominatedNodeName")
+		errs = append(errs, problems(name, at, subdomain)...)
+		if old.Spec.NodeName != "" {
+			errs = append(errs, field.Forbidden(at, "may not be set on pods that are already bound to a node"))
 		}
-		for j := range new {
-			if new[j].Name == old[i].Name && new[j].State.Terminated == nil {
-				errs = append(errs, field.Forbidden(path.Index(j).Child("state"), "may not be transitioned to non-terminated state"))
-			}
+	}
+	if is.ObservedGeneration < 0 {
+		errs = append(errs, field.Invalid(path.Child("observedGeneration"), is.ObservedGeneration, notNegative))
+	}
+	errs = append(errs, validation.ValidateImmutableField(is.QOSClass, was.QOSClass, path.Child("qosClass"))...)
+	if !restartsAll(&old.Spec) {
+		errs = append(errs, noRestart(is.ContainerStatuses, was.ContainerStatuses, old.Spec.Containers, old.Spec.RestartPolicy, path.Child("containerStatuses"))...)
+		errs = append(errs, noRestart(is.InitContainerStatuses, was.InitContainerStatuses, old.Spec.InitContainers, old.Spec.RestartPolicy, path.Child("initContainerStatuses"))...)
+	}
+	errs = append(errs, noRestart(is.EphemeralContainerStatuses, was.EphemeralContainerStatuses, nil, corev1.RestartPolicyNever, path.Child("ephemeralContainerStatuses"))...)
+	errs = append(errs, validateClaimStatuses(is.ResourceClaimStatuses, new.Spec.ResourceClaims, path.Child("resourceClaimStatuses"))...)
+	errs = append(errs, validateStatusIPs(podIPs(is), podIPs(was), is.PodIPs, path.Child("podIPs"))...)
+	if ips := is.HostIPs; len(ips) > 0 {
+		if ips[0].IP != is.HostIP {
+			errs = append(errs, field.Invalid(path.Child("hostIPs").Index(0).Child("ip"), ips[0].IP, "must be equal to `hostIP`"))
+		}
+		errs = append(errs, validateStatusIPs(hostIPs(is), hostIPs(was), ips, path.Child("hostIPs"))...)
+	}
+	for _, list := range containerLists(is, path) {
+		for i, s := range list.statuses {
+			errs = append(errs, validateStatusUser(s.User, new.Spec.OS, list.path.Index(i).Child("user", "linux"))...)
 		}
 	}
 	return errs
 }
 
-// ValidateEphemeralUpdate checks a change through /ephemeralcontainers: they may be added, and stay as they are.
-func ValidateEphemeralUpdate(new, old *corev1.Pod) field.ErrorList {
-	errs := validatePod(new, old)
-	path := field.NewPath("spec", "ephemeralContainers")
-	is := map[string]corev1.EphemeralContainer{}
-	for _, c := range new.Spec.EphemeralContainers {
-		is[c.Name] = c
+func validateConditions(list []corev1.PodCondition, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, c := range list {
+		if c.ObservedGeneration < 0 {
+			errs = append(errs, field.Invalid(path.Index(i).Child("observedGeneration"), c.ObservedGeneration, notNegative))
+		}
+		errs = append(errs, problems(string(c.Type), path.Index(i).Child("Type"), utilvalidation.IsQualifiedName)...)
 	}
-	for _, was := range old.Spec.EphemeralContainers {
-		c, kept := is[was.Name]
-		if !kept {
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be removed\n", was.Name)))
-		} else if !apiequality.Semantic.DeepEqual(was, c) {
-			errs = append(errs, field.Forbidden(path, fmt.Sprintf("existing ephemeral containers %q may not be changed\n%v", was.Name, diff.Diff(was, c))))
+	return errs
+}
+
+// restartsAll reports whether the end of a container may start all containers of the pod anew.
+func restartsAll(s *corev1.PodSpec) bool {
+	return slices.ContainsFunc(slices.Concat(s.InitContainers, s.Containers), func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.RestartPolicyRules, func(r corev1.ContainerRestartRule) bool {
+			return r.Action == corev1.ContainerRestartRuleActionRestartAllContainers
+		})
+	})
+}
+
+// noRestart refuses that a container which ended for good runs again.
+func noRestart(new, old []corev1.ContainerStatus, containers []corev1.Container, policy corev1.RestartPolicy, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, was := range old {
+		runs := func(is corev1.ContainerStatus) bool { return is.Name == was.Name && is.State.Terminated == nil }
+		if was.State.Terminated == nil || !slices.ContainsFunc(new, runs) {
+			continue
+		}
+		at := slices.IndexFunc(containers, func(c corev1.Container) bool { return c.Name == was.Name })
+		if at < 0 || !restarts(&containers[at], policy, was.State.Terminated.ExitCode) {
+			errs = append(errs, field.Forbidden(path.Index(i).Child("state"), "may not be transitioned to non-terminated state"))
+		}
+	}
+	return errs
+}
+
+// restarts reports whether a container that ended is started again: by its rules, by its own policy, by the pod's.
+func restarts(c *corev1.Container, pod corev1.RestartPolicy, code int32) bool {
+	policy := string(pod)
+	if c.RestartPolicy != nil {
+		for _, r := range c.RestartPolicyRules {
+			if r.ExitCodes != nil && slices.Contains(r.ExitCodes.Values, code) == (r.ExitCodes.Operator == corev1.ContainerRestartRuleOnExitCodesOpIn) {
+				return true
+			}
+		}
+		policy = string(*c.RestartPolicy)
+	}
+	switch policy {
+	case string(corev1.RestartPolicyNever):
+		return false
+	case string(corev1.RestartPolicyOnFailure):
+		return code != 0
+	}
+	return true
+}
+
+func validateClaimStatuses(list []corev1.PodResourceClaimStatus, claims []corev1.PodResourceClaim, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	seen := sets.New[string]()
+	for i, s := range list {
+		at := path.Index(i)
+		if !slices.ContainsFunc(claims, func(c corev1.PodResourceClaim) bool { return c.Name == s.Name }) {
+			errs = append(errs, field.Invalid(at.Child("name"), s.Name, "must match the name of an entry in `spec.resourceClaims`"))
+		}
+		if seen.Has(s.Name) {
+			errs = append(errs, field.Duplicate(at.Child("name"), s.Name))
+		}
+		seen.Insert(s.Name)
+		if s.ResourceClaimName != nil {
+			errs = append(errs, problems(*s.ResourceClaimName, at.Child("resourceClaimName"), subdomain)...)
+		}
+	}
+	return errs
+}
+
+// validateStatusIPs checks one address of each family; shown is the list as errors show it.
+func validateStatusIPs(is, was []string, shown any, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i, ip := range is {
+		errs = append(errs, utilvalidation.IsValidIPForLegacyField(path.Index(i), ip, true, was)...)
+	}
+	if len(is) < 2 {
+		return errs
+	}
+	dual, err := netutils.IsDualStackIPStrings(is)
+	if err != nil {
+		errs = append(errs, field.InternalError(path, fmt.Errorf("failed to check for dual stack with error:%w", err)))
+	}
+	if !dual || len(is) > 2 {
+		errs = append(errs, field.Invalid(path, checks.Unversioned(shown), "may specify no more than one IP for each IP family"))
+	}
+	return errs
+}
+
+func podIPs(s *corev1.PodStatus) []string {
+	var out []string
+	for _, ip := range s.PodIPs {
+		out = append(out, ip.IP)
+	}
+	return out
+}
+
+func hostIPs(s *corev1.PodStatus) []string {
+	var out []string
+	for _, ip := range s.HostIPs {
+		out = append(out, ip.IP)
+	}
+	return out
+}
+
+type statusList struct {
+	statuses []corev1.ContainerStatus
+	path     *field.Path
+}
+
+func containerLists(s *corev1.PodStatus, path *field.Path) []statusList {
+	return []statusList{
+		{s.ContainerStatuses, path.Child("containerStatuses")}, {s.InitContainerStatuses, path.Child("initContainerStatuses")},
+		{s.EphemeralContainerStatuses, path.Child("ephemeralContainerStatuses")},
+	}
+}
+
+// validateStatusUser checks as whom a container runs.
+func validateStatusUser(u *corev1.ContainerUser, os *corev1.PodOS, path *field.Path) field.ErrorList {
+	if u == nil || u.Linux == nil {
+		return nil
+	}
+	if os != nil && os.Name == corev1.Windows {
+		return field.ErrorList{field.Forbidden(path, "cannot be set for a windows pod")}
+	}
+	var errs field.ErrorList
+	for _, msg := range utilvalidation.IsValidUserID(u.Linux.UID) {
+		errs = append(errs, field.Invalid(path.Child("uid"), u.Linux.UID, msg))
+	}
+	for _, msg := range utilvalidation.IsValidGroupID(u.Linux.GID) {
+		errs = append(errs, field.Invalid(path.Child("gid"), u.Linux.GID, msg))
+	}
+	for i, gid := range u.Linux.SupplementalGroups {
+		for _, msg := range utilvalidation.IsValidGroupID(gid) {
+			errs = append(errs, field.Invalid(path.Child("supplementalGroups").Index(i), gid, msg))
 		}
 	}
 	return errs
