@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The crowd: so many namespaces, with so many objects altogether.
+// The crowd, for each pod that lists return elsewhere: 1,000 namespaces and 100,000 objects if these are 10,000.
 const (
-	crowdNamespaces = 1000
-	crowdObjects    = 100_000
+	objectsPerPod  = 10
+	objectsPerName = 100 // of namespaces
 )
 
 // crowd measures whether the server stalls while it fills up: another client asks for an object every few milliseconds.
@@ -47,10 +47,12 @@ func crowd(ctx context.Context, o Options) ([]Measure, error) {
 			longest = max(longest, time.Since(begin))
 		}
 	})
+	objects := o.Pods * objectsPerPod
+	spaces := objects / objectsPerName
 	begin := time.Now()
-	err = fill(ctx, o, func(ctx context.Context, worker, i int) error {
-		client, space := clients[worker].CoreV1(), fmt.Sprintf("crowd-%04d", i%crowdNamespaces)
-		if i < crowdNamespaces {
+	err = fill(ctx, o, spaces, objects, func(ctx context.Context, worker, i int) error {
+		client, space := clients[worker].CoreV1(), fmt.Sprintf("crowd-%04d", i%spaces)
+		if i < spaces {
 			_, err := client.Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: space}}, metav1.CreateOptions{})
 			return err
 		}
@@ -69,18 +71,18 @@ func crowd(ctx context.Context, o Options) ([]Measure, error) {
 	}
 	full, err := resident(s.pid())
 	return []Measure{
-		{Name: fmt.Sprintf("create, %d objects", crowdObjects), Value: crowdObjects / took.Seconds(), Unit: "1/s"},
+		{Name: fmt.Sprintf("create, %d objects", objects), Value: float64(objects) / took.Seconds(), Unit: "1/s"},
 		{Name: "longest wait for a get meanwhile", Value: milliseconds(longest), Unit: "ms", Aim: "≤ 100 ms"},
-		{Name: fmt.Sprintf("resident, %d objects", crowdObjects), Value: full, Unit: "MiB"},
+		{Name: fmt.Sprintf("resident, %d objects", objects), Value: full, Unit: "MiB"},
 	}, err
 }
 
 // fill makes the namespaces, then all else.
-func fill(ctx context.Context, o Options, op func(ctx context.Context, worker, i int) error) error {
-	if err := each(ctx, o.Clients, crowdNamespaces, op); err != nil {
+func fill(ctx context.Context, o Options, spaces, objects int, op func(ctx context.Context, worker, i int) error) error {
+	if err := each(ctx, o.Clients, spaces, op); err != nil {
 		return err
 	}
-	return each(ctx, o.Clients, crowdObjects-crowdNamespaces, func(ctx context.Context, worker, i int) error {
-		return op(ctx, worker, crowdNamespaces+i)
+	return each(ctx, o.Clients, objects-spaces, func(ctx context.Context, worker, i int) error {
+		return op(ctx, worker, spaces+i)
 	})
 }
