@@ -41,6 +41,12 @@ func addFixedFlags(fs *pflag.FlagSet) {
 		"watch-cache":                           {"bool", []string{"true"}, "all reads are served by the cache", ""},
 		"delete-collection-workers":             {"int", []string{"1"}, "the objects of a collection are deleted one after the other", ""},
 
+		"default-watch-cache-size":  {"int", []string{"100"}, "caches size themselves", ""},
+		"etcd-servers-overrides":    {"strings", []string{""}, "all resources are in one store, and followed by one watch of it", ""},
+		"admission-control":         {"strings", []string{""}, "use --enable-admission-plugins and --disable-admission-plugins", ""},
+		"log-json-split-stream":     {"bool", []string{"false"}, noGate + " (LoggingAlphaOptions)", ""},
+		"log-json-info-buffer-size": {"quantity", []string{"0"}, noGate + " (LoggingAlphaOptions)", ""},
+
 		"emulated-version":                            {"strings", []string{"1.36", "kube=1.36"}, noSkew, ""},
 		"min-compatibility-version":                   {"strings", []string{"1.35", "kube=1.35", "1.36", "kube=1.36"}, noSkew, ""},
 		"emulation-forward-compatible":                {"bool", []string{"false"}, noSkew, ""},

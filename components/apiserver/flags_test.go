@@ -130,6 +130,8 @@ func TestFixedFlags(t *testing.T) {
 		"--peer-ca-file=x":                            "UnknownVersionInteroperabilityProxy",
 		"--coordinated-leadership-lease-duration=15s": "",
 		"--delete-collection-workers=1":               "",
+		"--etcd-servers-overrides=/events#http://x":   "not supported: all resources are in one store",
+		"--admission-control=NamespaceLifecycle":      "use --enable-admission-plugins",
 		"--min-request-timeout=0":                     "must be greater than 0",
 		"--lease-reuse-duration-seconds=30":           "",
 	} {
