@@ -2,8 +2,10 @@ package auditing
 
 import (
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,14 +96,15 @@ func (f *file) Close() error {
 	return out.Close()
 }
 
-// rotate begins a new file. If it can't, the old one is written on.
+// rotate begins a new file; nothing is written as long as it can't. The old one may have been moved away by somebody, or by
+// a try before.
 func (f *file) rotate() error {
 	info, err := f.out.Stat()
 	if err != nil {
 		return err
 	}
 	now := f.Clock.Now()
-	if err := os.Rename(f.Path, f.backup(now)); err != nil {
+	if err := os.Rename(f.Path, f.backup(now)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	old := f.out

@@ -109,3 +109,23 @@ func TestFileAgeAndCompression(t *testing.T) {
 		t.Errorf("unpacked %q, %v", text, err)
 	}
 }
+
+// TestFileMovedAway: a log that somebody took away is begun anew when it would be full.
+func TestFileMovedAway(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "audit.log")
+	f, err := openFile(fileConfig{Path: path, MaxSize: 10, Clock: testclock.NewFakeClock(time.Now())})
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, f, "12345678")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	put(t, f, "abcdefgh")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "abcdefgh" {
+		t.Errorf("got %q, %v", text, err)
+	}
+}

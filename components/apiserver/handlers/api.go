@@ -82,6 +82,7 @@ type API struct {
 
 // New makes the API of the resources given.
 func New(config Config) *API {
+	limitCopies()
 	config.Admission = admission.WithAudit(config.Admission)
 	if config.MinWatch == 0 {
 		config.MinWatch = minWatch
