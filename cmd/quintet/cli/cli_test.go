@@ -107,7 +107,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"up --sideways", "--sideways"},
 		{"status --output xml", "xml"},
 		{"conformance --kubeconfig /no/such/file", "/no/such/file"},
-		{"--name absent kubeconfig", "quintet up --name absent"},
+		{"--name absent kubeconfig", `no cluster "absent" runs`},
 		{"--name absent status", `no cluster "absent" runs`},
 		{"--name absent down", `no cluster "absent" runs`},
 	} {
