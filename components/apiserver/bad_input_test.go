@@ -1,10 +1,15 @@
 package apiserver_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/auditing"
@@ -56,6 +61,33 @@ func TestBrokenFiles(t *testing.T) {
 			if !strings.Contains(err.Error(), c.want) || file == missing && !strings.Contains(err.Error(), file) {
 				t.Errorf("%s, %s: %v, which doesn't tell %s and the file", name, kind, err, c.want)
 			}
+		}
+	}
+}
+
+// TestBadQueries: what can't be understood of a list's query is refused in Kubernetes' words.
+func TestBadQueries(t *testing.T) {
+	f := start(t)
+	for query, want := range map[string]string{
+		"resourceVersionMatch=Exact":                   "422 ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+		"resourceVersion=0&resourceVersionMatch=Exact": "422 ListOptions.meta.k8s.io \"\" is invalid: resourceVersionMatch: Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+		"timeoutSeconds=x":                             "400 strconv.ParseInt: parsing \"x\": invalid syntax",
+		"labelSelector=a%20in%20(b":                    "400 unable to parse requirement: found '', expected: ',' or ')'",
+		"continue=zzz":                                 "400 invalid continue token: continue key is not valid: invalid character 'Ï' looking for beginning of value",
+		"resourceVersion=x":                            "400 invalid resource version: resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax",
+		"watch=1&resourceVersion=x":                    "500 resourceVersion: Invalid value: \"x\": strconv.ParseUint: parsing \"x\": invalid syntax",
+		"sendInitialEvents=true":                       "422 ListOptions.meta.k8s.io \"\" is invalid: sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list",
+		"labelSelector=a%3D%3Db%3D%3Dc":                "400 found '==', expected: ',' or 'end of string'",
+		"fieldSelector=a":                              "400 invalid selector: 'a'; can't understand 'a'",
+		"limit=x":                                      "400 strconv.ParseInt: parsing \"x\": invalid syntax",
+		"resourceVersion=5&continue=x":                 "400 invalid continue token: continue key is not valid: illegal base64 data at input byte 0",
+	} {
+		code, text := f.sent(t, http.MethodGet, "/api/v1/namespaces/default/configmaps?"+query, "", "")
+		var status metav1.Status
+		if err := json.Unmarshal([]byte(text), &status); err != nil || int(status.Code) != code {
+			t.Errorf("%s: %d %s", query, code, text)
+		} else if got := fmt.Sprintf("%d %s", code, status.Message); got != want {
+			t.Errorf("%s: %s, want %s", query, got, want)
 		}
 	}
 }
