@@ -42,6 +42,8 @@ type Connector struct {
 	objects      objects.Reader
 	addressTypes []corev1.NodeAddressType
 	kubelet      *http.Transport
+	// trusting reaches kubelets without judging their certificates.
+	trusting *http.Transport
 	// plain reaches pods and services, whose certificates nobody can judge.
 	plain    *http.Transport
 	files    *follow.Files // of the client certificate; nil if there is none
@@ -80,6 +82,8 @@ func New(c Config) (*Connector, error) {
 		plain: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}},
 	}
+	out.trusting = out.kubelet.Clone()
+	out.trusting.TLSClientConfig.InsecureSkipVerify = true
 	for _, t := range c.AddressTypes {
 		out.addressTypes = append(out.addressTypes, corev1.NodeAddressType(t))
 	}
@@ -97,6 +101,7 @@ func (c *Connector) Run(ctx context.Context, clk clock.WithTicker) error {
 // Close drops idle connections.
 func (c *Connector) Close() {
 	c.kubelet.CloseIdleConnections()
+	c.trusting.CloseIdleConnections()
 	c.plain.CloseIdleConnections()
 }
 

@@ -2,38 +2,31 @@ package connect
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // chooseContainer is the container that was asked for, or the only one.
 func chooseContainer(pod *corev1.Pod, asked string) (string, error) {
-	var names, inits, ephemeral []string
-	for _, c := range pod.Spec.Containers {
-		names = append(names, c.Name)
+	var all []string
+	for i := range pod.Spec.InitContainers {
+		all = append(all, pod.Spec.InitContainers[i].Name)
 	}
-	for _, c := range pod.Spec.InitContainers {
-		inits = append(inits, c.Name)
+	for i := range pod.Spec.Containers {
+		all = append(all, pod.Spec.Containers[i].Name)
 	}
-	for _, c := range pod.Spec.EphemeralContainers {
-		ephemeral = append(ephemeral, c.Name)
+	for i := range pod.Spec.EphemeralContainers {
+		all = append(all, pod.Spec.EphemeralContainers[i].Name)
 	}
-	if asked != "" {
-		if slices.Contains(slices.Concat(names, inits, ephemeral), asked) {
-			return asked, nil
-		}
+	switch {
+	case asked != "" && !slices.Contains(all, asked):
 		return "", badRequest("container %s is not valid for pod %s", asked, pod.Name)
-	}
-	if len(names) == 1 {
-		return names[0], nil
-	}
-	if len(names) == 0 {
+	case asked != "":
+		return asked, nil
+	case len(pod.Spec.Containers) == 1:
+		return pod.Spec.Containers[0].Name, nil
+	case len(pod.Spec.Containers) == 0:
 		return "", badRequest("a container name must be specified for pod %s", pod.Name)
 	}
-	text := "a container name must be specified for pod %s, choose one of: [" + strings.Join(names, " ") + "]"
-	if len(inits) > 0 {
-		text += " or one of the init containers: [" + strings.Join(inits, " ") + "]"
-	}
-	return "", badRequest(text, pod.Name)
+	return "", badRequest("a container name must be specified for pod %s, choose one of: %s", pod.Name, all)
 }

@@ -12,13 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // log streams a container's log from its kubelet.
 func (c *Connector) log(w http.ResponseWriter, r *http.Request, namespace, name string) error {
-	o, err := logOptions(r.URL.Query())
+	o, err := logOptions(name, r.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -32,8 +33,7 @@ func (c *Connector) log(w http.ResponseWriter, r *http.Request, namespace, name 
 	}
 	if pod.Spec.NodeName == "" {
 		// Nothing has run, so there is nothing to read; that is no error.
-		w.Header().Set("Content-Type", "text/plain")
-		w.WriteHeader(http.StatusOK)
+		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
 	host, err := c.kubeletOf(r, pod)
@@ -46,9 +46,13 @@ func (c *Connector) log(w http.ResponseWriter, r *http.Request, namespace, name 
 	if err != nil {
 		return err
 	}
-	response, err := c.kubelet.RoundTrip(request)
+	transport := c.kubelet
+	if o.InsecureSkipTLSVerifyBackend {
+		transport = c.trusting
+	}
+	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return apierrors.NewInternalError(err)
+		return &url.Error{Op: "Get", URL: at.String(), Err: err} // told as it is
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusPartialContent {
@@ -95,67 +99,71 @@ func stream(w http.ResponseWriter, from io.Reader, follow bool) {
 	}
 }
 
-// logOptions reads and checks the parameters of a log request.
-func logOptions(query url.Values) (*corev1.PodLogOptions, error) {
+// logOptions reads and checks the parameters of a read of a pod's log.
+func logOptions(pod string, query url.Values) (*corev1.PodLogOptions, error) {
 	o := &corev1.PodLogOptions{
-		Container:  query.Get("container"),
-		Follow:     isTrue(query, "follow"),
-		Previous:   isTrue(query, "previous"),
-		Timestamps: isTrue(query, "timestamps"),
+		Container: query.Get("container"), Follow: isTrue(query, "follow"), Previous: isTrue(query, "previous"),
+		Timestamps: isTrue(query, "timestamps"), InsecureSkipTLSVerifyBackend: isTrue(query, "insecureSkipTLSVerifyBackend"),
 	}
-	var errs field.ErrorList
-	number := func(name string, least int64) *int64 {
-		text := query.Get(name)
-		if text == "" {
+	number := func(name string, into **int64) error {
+		values := query[name]
+		if len(values) == 0 {
 			return nil
 		}
-		n, err := strconv.ParseInt(text, 10, 64)
-		switch {
-		case err != nil:
-			errs = append(errs, field.Invalid(field.NewPath(name), text, err.Error()))
-			return nil
-		case n < least && least == 0:
-			errs = append(errs, field.Invalid(field.NewPath(name), n, "must be greater than or equal to 0"))
-		case n < least:
-			errs = append(errs, field.Invalid(field.NewPath(name), n, "must be greater than 0"))
-		}
-		return &n
+		return runtime.Convert_Slice_string_To_Pointer_int64(&values, into, nil)
 	}
-	o.TailLines, o.LimitBytes, o.SinceSeconds = number("tailLines", 0), number("limitBytes", 1), number("sinceSeconds", 1)
-	if text := query.Get("sinceTime"); text != "" {
-		t, err := time.Parse(time.RFC3339, text)
+	moment := func(name string, into **metav1.Time) error {
+		values := query[name]
+		if len(values) == 0 {
+			return nil
+		}
+		return metav1.Convert_Slice_string_To_Pointer_v1_Time(&values, into, nil)
+	}
+	for _, err := range []error{
+		number("sinceSeconds", &o.SinceSeconds), moment("sinceTime", &o.SinceTime),
+		number("tailLines", &o.TailLines), number("limitBytes", &o.LimitBytes),
+	} {
 		if err != nil {
-			errs = append(errs, field.Invalid(field.NewPath("sinceTime"), text, err.Error()))
+			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		o.SinceTime = &metav1.Time{Time: t}
 	}
-	if o.SinceSeconds != nil && o.SinceTime != nil {
-		errs = append(errs, field.Forbidden(field.NewPath(""), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+	if values := query["stream"]; len(values) > 0 {
+		o.Stream = &values[0]
 	}
-	switch name := query.Get("stream"); name {
-	case "", corev1.LogStreamAll, corev1.LogStreamStdout, corev1.LogStreamStderr:
-		if name != "" {
-			o.Stream = &name
-		}
-		if name != "" && name != corev1.LogStreamAll && o.TailLines != nil {
-			errs = append(errs, field.Forbidden(field.NewPath(""), "`tailLines` and specific `stream` are mutually exclusive for now"))
-		}
-	default:
-		errs = append(errs, field.NotSupported(field.NewPath("stream"), name, []string{corev1.LogStreamAll, corev1.LogStreamStdout, corev1.LogStreamStderr}))
-	}
-	if len(errs) > 0 {
-		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "PodLogOptions"}, "", errs)
+	if errs := validateLog(o); len(errs) > 0 {
+		return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "PodLogOptions"}, pod, errs)
 	}
 	return o, nil
 }
 
-func isTrue(query url.Values, name string) bool {
-	values, given := query[name]
-	if !given || len(values) == 0 {
-		return false
+// validateLog checks the parameters. To choose one of the streams is a feature that is off by default.
+func validateLog(o *corev1.PodLogOptions) field.ErrorList {
+	var errs field.ErrorList
+	if o.TailLines != nil && *o.TailLines < 0 {
+		errs = append(errs, field.Invalid(field.NewPath("tailLines"), *o.TailLines, "must be greater than or equal to 0"))
 	}
-	v, err := strconv.ParseBool(values[0])
-	return values[0] == "" || err == nil && v
+	if o.LimitBytes != nil && *o.LimitBytes < 1 {
+		errs = append(errs, field.Invalid(field.NewPath("limitBytes"), *o.LimitBytes, "must be greater than 0"))
+	}
+	switch {
+	case o.SinceSeconds != nil && o.SinceTime != nil:
+		errs = append(errs, field.Forbidden(field.NewPath(""), "at most one of `sinceTime` or `sinceSeconds` may be specified"))
+	case o.SinceSeconds != nil && *o.SinceSeconds < 1:
+		errs = append(errs, field.Invalid(field.NewPath("sinceSeconds"), *o.SinceSeconds, "must be greater than 0"))
+	}
+	if o.Stream != nil {
+		errs = append(errs, field.Forbidden(field.NewPath("stream"), "may not be specified"))
+	}
+	return errs
+}
+
+// isTrue reads a boolean parameter: whatever doesn't say no says yes.
+func isTrue(query url.Values, name string) bool {
+	var yes bool
+	if values, given := query[name]; given {
+		_ = runtime.Convert_Slice_string_To_bool(&values, &yes, nil) // never fails
+	}
+	return yes
 }
 
 // logQuery is what the kubelet is asked.
@@ -179,9 +187,6 @@ func logQuery(o *corev1.PodLogOptions) url.Values {
 	number("sinceSeconds", o.SinceSeconds)
 	if o.SinceTime != nil {
 		q.Set("sinceTime", o.SinceTime.UTC().Format(time.RFC3339))
-	}
-	if o.Stream != nil {
-		q.Set("stream", *o.Stream)
 	}
 	return q
 }

@@ -193,8 +193,6 @@ func (c *Connector) pass(w http.ResponseWriter, r *http.Request, at *url.URL, tr
 	}
 	if len(info.Parts) > 3 {
 		at.Path = "/" + strings.Join(info.Parts[3:], "/")
-	} else {
-		at.Path = "/"
 	}
 	if strings.HasSuffix(r.URL.Path, "/") && !strings.HasSuffix(at.Path, "/") {
 		at.Path += "/"

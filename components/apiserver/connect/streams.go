@@ -4,13 +4,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/proxy"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	streamproxy "k8s.io/apiserver/pkg/util/proxy"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 
@@ -19,11 +16,7 @@ import (
 
 // exec runs a command in a container.
 func (c *Connector) exec(w http.ResponseWriter, r *http.Request, namespace, name string) error {
-	query := r.URL.Query()
-	if len(query["command"]) == 0 || query.Get("command") == "" {
-		return apierrors.NewInvalid(schema.GroupKind{Kind: "PodExecOptions"}, name, field.ErrorList{field.Required(field.NewPath("command"), "")})
-	}
-	return c.stream(w, r, namespace, name, "exec", query)
+	return c.stream(w, r, namespace, name, "exec", r.URL.Query())
 }
 
 // attach joins the main process of a container.
@@ -37,17 +30,18 @@ func (c *Connector) stream(w http.ResponseWriter, r *http.Request, namespace, na
 	streams := streamproxy.Options{
 		Stdin: isTrue(query, "stdin"), Stdout: isTrue(query, "stdout"), Stderr: isTrue(query, "stderr"), Tty: isTrue(query, "tty"),
 	}
-	if !streams.Stdin && !streams.Stdout && !streams.Stderr {
-		return badRequest("at least one of stdin, stdout, stderr must be specified")
-	}
 	if streams.Tty && streams.Stderr {
 		streams.Stderr = false // a terminal has one output
 	}
-	pod, host, err := c.running(r, namespace, name)
+	pod, err := c.pod(r, namespace, name)
 	if err != nil {
 		return err
 	}
 	container, err := chooseContainer(pod, query.Get("container"))
+	if err != nil {
+		return err
+	}
+	host, err := c.running(r, pod)
 	if err != nil {
 		return err
 	}
@@ -76,16 +70,17 @@ func (c *Connector) stream(w http.ResponseWriter, r *http.Request, namespace, na
 
 // portForward carries connections to ports of a pod.
 func (c *Connector) portForward(w http.ResponseWriter, r *http.Request, namespace, name string) error {
-	pod, host, err := c.running(r, namespace, name)
+	pod, err := c.pod(r, namespace, name)
+	if err != nil {
+		return err
+	}
+	host, err := c.running(r, pod)
 	if err != nil {
 		return err
 	}
 	query := url.Values{}
-	for _, text := range r.URL.Query()["ports"] {
-		if _, err := strconv.ParseUint(text, 10, 16); err != nil {
-			return badRequest("port %q is not a number between 1 and 65535", text)
-		}
-		query.Add("port", text)
+	if ports := r.URL.Query()["ports"]; len(ports) > 0 {
+		query.Set(corev1.PortHeader, strings.Join(ports, ","))
 	}
 	at := &url.URL{Scheme: "https", Host: host, RawQuery: query.Encode(),
 		Path: fmt.Sprintf("/portForward/%s/%s", pod.Namespace, pod.Name)}
@@ -94,17 +89,12 @@ func (c *Connector) portForward(w http.ResponseWriter, r *http.Request, namespac
 	return nil
 }
 
-// running finds a pod that has a node, and its kubelet.
-func (c *Connector) running(r *http.Request, namespace, name string) (*corev1.Pod, string, error) {
-	pod, err := c.pod(r, namespace, name)
-	if err != nil {
-		return nil, "", err
-	}
+// running finds the kubelet of a pod that has a node.
+func (c *Connector) running(r *http.Request, pod *corev1.Pod) (string, error) {
 	if pod.Spec.NodeName == "" {
-		return nil, "", badRequest("pod %s does not have a host assigned", name)
+		return "", badRequest("pod %s does not have a host assigned", pod.Name)
 	}
-	host, err := c.kubeletOf(r, pod)
-	return pod, host, err
+	return c.kubeletOf(r, pod)
 }
 
 // upgrade passes a request on to a kubelet; required refuses requests that don't ask for an upgrade.
@@ -119,8 +109,5 @@ type responder struct{}
 
 // Error implements proxy.ErrorResponder.
 func (responder) Error(w http.ResponseWriter, r *http.Request, err error) {
-	if _, ok := err.(apierrors.APIStatus); !ok {
-		err = apierrors.NewInternalError(err)
-	}
 	answer.Error(w, r, err)
 }

@@ -24,7 +24,11 @@ func (c *call) connected() error {
 	if err := c.mayUpgrade(); err != nil {
 		return err
 	}
-	if options := c.connectOptions(); options != nil {
+	options, err := c.connectOptions()
+	if err != nil {
+		return err
+	}
+	if options != nil {
 		if err := c.admitConnect(options); err != nil {
 			return err
 		}
@@ -73,7 +77,7 @@ func (c *call) admitConnect(options runtime.Object) error {
 }
 
 // connectOptions are the parameters of the request as an object; nil for what is no connection but a plain read.
-func (c *call) connectOptions() runtime.Object {
+func (c *call) connectOptions() (runtime.Object, error) {
 	q := c.r.URL.Query()
 	switch c.kind.Resource + "/" + c.sub.Name {
 	case "pods/exec":
@@ -81,29 +85,31 @@ func (c *call) connectOptions() runtime.Object {
 			TypeMeta: coreType("PodExecOptions"),
 			Stdin:    isSet(q, "stdin"), Stdout: isSet(q, "stdout"), Stderr: isSet(q, "stderr"), TTY: isSet(q, "tty"),
 			Container: q.Get("container"), Command: q["command"],
-		}
+		}, nil
 	case "pods/attach":
 		return &corev1.PodAttachOptions{
 			TypeMeta: coreType("PodAttachOptions"),
 			Stdin:    isSet(q, "stdin"), Stdout: isSet(q, "stdout"), Stderr: isSet(q, "stderr"), TTY: isSet(q, "tty"),
 			Container: q.Get("container"),
-		}
+		}, nil
 	case "pods/portforward":
 		o := &corev1.PodPortForwardOptions{TypeMeta: coreType("PodPortForwardOptions")}
 		for _, text := range q["ports"] {
-			if n, err := strconv.ParseInt(text, 10, 32); err == nil {
-				o.Ports = append(o.Ports, int32(n))
+			n, err := strconv.ParseUint(text, 10, 16)
+			if err != nil {
+				return nil, apierrors.NewBadRequest("cannot convert to []int32: " + err.Error())
 			}
+			o.Ports = append(o.Ports, int32(n))
 		}
-		return o
+		return o, nil
 	case "pods/proxy":
-		return &corev1.PodProxyOptions{TypeMeta: coreType("PodProxyOptions"), Path: c.proxyPath()}
+		return &corev1.PodProxyOptions{TypeMeta: coreType("PodProxyOptions"), Path: c.proxyPath()}, nil
 	case "services/proxy":
-		return &corev1.ServiceProxyOptions{TypeMeta: coreType("ServiceProxyOptions"), Path: c.proxyPath()}
+		return &corev1.ServiceProxyOptions{TypeMeta: coreType("ServiceProxyOptions"), Path: c.proxyPath()}, nil
 	case "nodes/proxy":
-		return &corev1.NodeProxyOptions{TypeMeta: coreType("NodeProxyOptions"), Path: c.proxyPath()}
+		return &corev1.NodeProxyOptions{TypeMeta: coreType("NodeProxyOptions"), Path: c.proxyPath()}, nil
 	}
-	return nil
+	return nil, nil
 }
 
 func coreType(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: "v1", Kind: kind} }
