@@ -54,24 +54,27 @@ func resourceOf(kind *kinds.Kind, gv schema.GroupVersion) apidiscoveryv2.APIReso
 	}
 	r := apidiscoveryv2.APIResourceDiscovery{
 		Resource: kind.Resource, SingularResource: kind.Singular, Scope: scope, Verbs: verbs(kind),
-		ResponseKind: responseKind(gv.WithKind(kind.Name), gv), ShortNames: kind.ShortNames, Categories: kind.Categories,
+		ResponseKind: responseKind(kind, gv.WithKind(kind.Name), gv), ShortNames: kind.ShortNames, Categories: kind.Categories,
 	}
 	subresources := kind.SubresourcesIn(gv)
 	for i := range subresources {
 		sub := &subresources[i]
 		r.Subresources = append(r.Subresources, apidiscoveryv2.APISubresourceDiscovery{
-			Subresource: sub.Name, Verbs: sub.Verbs, ResponseKind: responseKind(bodyOf(kind, sub, gv), gv),
+			Subresource: sub.Name, Verbs: sub.Verbs, ResponseKind: responseKind(kind, bodyOf(kind, sub, gv), gv),
 		})
 	}
-	slices.SortFunc(r.Subresources, func(a, b apidiscoveryv2.APISubresourceDiscovery) int {
-		return strings.Compare(a.Subresource, b.Subresource)
-	})
+	if kind.Custom == nil {
+		slices.SortFunc(r.Subresources, func(a, b apidiscoveryv2.APISubresourceDiscovery) int {
+			return strings.Compare(a.Subresource, b.Subresource)
+		})
+	}
 	return r
 }
 
-// responseKind leaves out a group version that is that of the document, as upstream does; clients fill it in.
-func responseKind(kind schema.GroupVersionKind, of schema.GroupVersion) *metav1.GroupVersionKind {
-	if kind.GroupVersion() == of {
+// responseKind leaves out a group version that is that of the document, as upstream does but for custom resources; clients
+// fill it in.
+func responseKind(of *kinds.Kind, kind schema.GroupVersionKind, gv schema.GroupVersion) *metav1.GroupVersionKind {
+	if of.Custom == nil && kind.GroupVersion() == gv {
 		return &metav1.GroupVersionKind{Kind: kind.Kind}
 	}
 	return &metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}

@@ -91,6 +91,8 @@ func verbs(kind *kinds.Kind) []string {
 	switch {
 	case kind.Custom != nil && kind.Custom.Ending():
 		return []string{"delete", "deletecollection", "get", "list", "watch"}
+	case kind.Custom != nil:
+		return []string{"delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"} // in upstream's order
 	case kind.Verbs == nil:
 		return kinds.AllVerbs()
 	}

@@ -5,11 +5,14 @@ package handlers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -233,6 +236,14 @@ type call struct {
 }
 
 func (c *call) key() string { return c.cache.Key(c.namespace, c.name) }
+
+// hasKey checks that an object of that name can be in the store.
+func (c *call) hasKey() error {
+	if msgs := path.IsValidPathSegmentName(c.name); len(msgs) > 0 {
+		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", c.name, strings.Join(msgs, ";")))
+	}
+	return nil
+}
 
 func (c *call) now() metav1.Time { return metav1.NewTime(c.api.config.Clock.Now()).Rfc3339Copy() }
 

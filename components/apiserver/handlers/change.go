@@ -102,6 +102,9 @@ var errRemove = errors.New("the object is to be removed")
 
 // replace changes an object that exists.
 func (c *call) replace(ch change) (*cache.Entry, error) {
+	if err := c.hasKey(); err != nil {
+		return nil, err
+	}
 	a := attributes{operation: admission.Update, options: ch.options, dryRun: isDryRun(ch.dryRun)}
 	done := func(bool) {}
 	var removed kinds.Object

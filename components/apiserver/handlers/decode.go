@@ -100,9 +100,10 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 	switch {
 	case err != nil && !(runtime.IsStrictDecodingError(err) && got != nil):
 		return unreadable(err, gvk, want, body)
+	case gvk != nil && gvk.GroupVersion() != want.GroupVersion() && c.isCustom(got):
+		return mismatch(*gvk, want)
 	case got != into && gvk != nil && gvk.Kind == want.Kind && gvk.GroupVersion() != want.GroupVersion() && c.hasForm(*gvk):
-		return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
-			gvk.GroupVersion(), want.GroupVersion()))
+		return mismatch(*gvk, want)
 	case gvk != nil && gvk.Kind != want.Kind && gvk.GroupVersion() == want.GroupVersion() && c.isCustom(got):
 		if err != nil {
 			if err := c.strictness(err, gvk, want, body, validation); err != nil {
@@ -117,6 +118,11 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 		return c.strictness(err, gvk, want, body, validation)
 	}
 	return nil
+}
+
+func mismatch(gvk, want schema.GroupVersionKind) error {
+	return apierrors.NewBadRequest(fmt.Sprintf("the API version in the data (%s) does not match the expected API version (%s)",
+		gvk.GroupVersion(), want.GroupVersion()))
 }
 
 // hasForm tells whether gvk is another form of what goes through this door.

@@ -95,6 +95,9 @@ var (
 
 // remove deletes the object, and reports whether it is gone; else it waits for a grace period or for finalizers.
 func (c *call) remove(options *metav1.DeleteOptions) (*cache.Entry, bool, error) {
+	if err := c.hasKey(); err != nil {
+		return nil, false, err
+	}
 	a := attributes{operation: admission.Delete, options: options, dryRun: isDryRun(options.DryRun)}
 	admitted := map[string]bool{} // by resource version: each state of the object is shown once
 	check := func(current *cache.Entry) error {

@@ -25,6 +25,9 @@ func (c *call) get() error {
 	if c.kind.Read != nil {
 		return c.readOne()
 	}
+	if err := c.hasKey(); err != nil {
+		return err
+	}
 	e, err := c.cache.Get(c.ctx, c.key(), o.ResourceVersion)
 	if err != nil {
 		return c.missing(err)

@@ -21,6 +21,8 @@ type List struct {
 	Items iter.Seq2[[]byte, error]
 	// KeepKinds leaves kind and apiVersion in the items (custom resources).
 	KeepKinds bool
+	// ShowContinue tells of the continue token also where there is none (custom resources).
+	ShowContinue bool
 }
 
 // WriteList writes a list piece by piece. An error after the first byte leaves a broken document behind: the connection
@@ -46,7 +48,7 @@ func WriteList(w io.Writer, m MediaType, l List) error {
 }
 
 func writeListJSON(w io.Writer, l List) error {
-	head, err := listHead(l.Kind, l.Meta)
+	head, err := l.head()
 	if err != nil {
 		return err
 	}
@@ -75,7 +77,7 @@ func writeListJSON(w io.Writer, l List) error {
 }
 
 // listHead is a JSON list up to and with its metadata, without the closing brace.
-func listHead(kind schema.GroupVersionKind, meta metav1.ListMeta) ([]byte, error) {
+func listHead(kind schema.GroupVersionKind, meta any) ([]byte, error) {
 	m, err := json.Marshal(meta)
 	if err != nil {
 		return nil, err
@@ -83,6 +85,17 @@ func listHead(kind schema.GroupVersionKind, meta metav1.ListMeta) ([]byte, error
 	head := append([]byte(nil), kindPrefix(kind)...)
 	head = append(head, `"metadata":`...)
 	return append(head, m...), nil
+}
+
+func (l List) head() ([]byte, error) {
+	if !l.ShowContinue {
+		return listHead(l.Kind, l.Meta)
+	}
+	return listHead(l.Kind, struct {
+		Continue           string `json:"continue"`
+		RemainingItemCount *int64 `json:"remainingItemCount,omitempty"`
+		ResourceVersion    string `json:"resourceVersion,omitempty"`
+	}{l.Meta.Continue, l.Meta.RemainingItemCount, l.Meta.ResourceVersion})
 }
 
 // kindPrefix is how the JSON of an object of that kind begins.

@@ -84,7 +84,7 @@ func WriteZippedList(w io.Writer, m MediaType, l List, runs []*Segment) error {
 		z.stored(envelopeTail)
 		return z.close()
 	}
-	head, err := listHead(l.Kind, l.Meta)
+	head, err := l.head()
 	if err != nil {
 		return err
 	}
