@@ -63,7 +63,13 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	o.TypeMeta = metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "DeleteOptions"}
 	// It is of a feature that is off (AllowUnsafeMalformedObjectDeletion, alpha): as with upstream, it is not there.
 	o.IgnoreStoreReadErrorWithClusterBreakingPotential = nil
-	return o, invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(o))
+	if err := invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(o)); err != nil {
+		return nil, err
+	}
+	if text := c.kind.Strategy.OrphanWarning; text != "" && o.PropagationPolicy == nil && o.OrphanDependents == nil {
+		c.warn([]string{text})
+	}
+	return o, nil
 }
 
 // internalDeleteOptions is how upstream's audit events call the options, whatever the client called them.

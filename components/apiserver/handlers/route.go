@@ -39,6 +39,8 @@ var asked = map[place]map[string]string{
 func (d *door) place(info *request.RequestInfo) place {
 	inNamespace := info.Namespace != "" && d.kind.Resource != "namespaces"
 	switch parts := len(info.Parts); {
+	case d.kind.Resource == "namespaces" && info.Namespace != info.Name:
+		return nowhere // what is in a namespace is no namespace
 	case parts == 1 && d.kind.Namespaced && !inNamespace:
 		return everywhere
 	case inNamespace != d.kind.Namespaced:

@@ -43,7 +43,9 @@ func jobs() *Kind {
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			OrphanByDefault:     true,
-			Reset:               []string{"status"},
+			OrphanWarning: "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them " +
+				"or set propagationPolicy=Orphan to suppress this warning",
+			Reset: []string{"status"},
 		},
 		Status: &strategy[*batchv1.Job]{
 			PrepareUpdate:  jobParts.statusUpdate,

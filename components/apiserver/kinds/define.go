@@ -72,6 +72,7 @@ type strategy[P Object] struct {
 	Held                func(obj P) bool
 	ReturnDeleted       bool
 	OrphanByDefault     bool
+	OrphanWarning       string
 	// Reset lists the fields that writes through this strategy don't touch, as dotted paths, for all versions.
 	Reset []string
 }
@@ -161,8 +162,8 @@ func (s strategy[P]) erase(versions []Version) Strategy {
 	out := Strategy{
 		ValidateName: s.ValidateName, Meta: s.Meta, AnyFinalizer: s.AnyFinalizer,
 		CreateOnUpdate: s.CreateOnUpdate, UnconditionalUpdate: s.UnconditionalUpdate, OrphanByDefault: s.OrphanByDefault,
-		ReturnDeleted: s.ReturnDeleted,
-		Canonicalize:  inTurn(apply1(s.Canonicalize), emptiesDropper(reflect.TypeFor[P]())), Terminate: apply1(s.Terminate),
+		OrphanWarning: s.OrphanWarning, ReturnDeleted: s.ReturnDeleted,
+		Canonicalize: inTurn(apply1(s.Canonicalize), emptiesDropper(reflect.TypeFor[P]())), Terminate: apply1(s.Terminate),
 		ResetFields: resetFields(versions, s.Reset),
 	}
 	if f := s.PrepareCreate; f != nil {

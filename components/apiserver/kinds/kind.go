@@ -170,6 +170,8 @@ type Strategy struct {
 	ReturnDeleted bool
 	// OrphanByDefault: a delete without propagation policy orphans dependents (none of apps/v1 does).
 	OrphanByDefault bool
+	// OrphanWarning is told to those who delete without saying what becomes of dependents; "" tells nothing.
+	OrphanWarning string
 	// ResetFields are the fields, by API version ("apps/v1"), that this strategy resets on writes, and that server-side
 	// apply therefore must not own through it.
 	ResetFields map[string]*fieldpath.Set

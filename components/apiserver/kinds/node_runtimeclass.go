@@ -16,6 +16,7 @@ func runtimeClasses() *Kind {
 			Validate:       node.Validate,
 			ValidateUpdate: node.ValidateUpdate,
 			ValidateName:   validation.NameIsDNSSubdomain,
+			CreateOnUpdate: true,
 		},
 		Columns: node.Columns(),
 		Row:     node.Row,

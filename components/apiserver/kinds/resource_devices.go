@@ -137,6 +137,7 @@ func resourceSlices(deps Deps) *Kind {
 			resourcev1.ResourceSliceSelectorNodeName: func(s *resourcev1.ResourceSlice) string { return show.Or(s.Spec.NodeName, "") },
 			resourcev1.ResourceSliceSelectorDriver:   func(s *resourcev1.ResourceSlice) string { return s.Spec.Driver },
 		},
-		Indexed: []string{resourcev1.ResourceSliceSelectorNodeName},
+		Unselectable: "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: %s",
+		Indexed:      []string{resourcev1.ResourceSliceSelectorNodeName},
 	})
 }
