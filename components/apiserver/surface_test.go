@@ -55,6 +55,8 @@ func TestRefusedInUpstreamsWords(t *testing.T) {
 		{"PUT", "/api/v1/namespaces/default/configmaps/..", "application/json", `{"metadata":{"name":"x"}}`, 400,
 			"the name of the object (x) does not match the name on the URL (..)"},
 		{"GET", "/api/v1/namespaces/default/namespaces", "", "", 404, "the server could not find the requested resource"},
+		{"GET", "/api/v1/namespaces/default/namespaces/default2", "", "", 404, "the server could not find the requested resource"},
+		{"GET", "/api/v1/namespaces?fieldSelector=zz=1&limit=1", "", "", 400, "field label not supported: zz"},
 		{"GET", "/apis/events.k8s.io/v1/namespaces/default/events/none", "", "", 404, `events.events.k8s.io "none" not found`},
 		{"GET", "/api/v1/namespaces/default/events/none", "", "", 404, `events "none" not found`},
 		{"GET", "/apis/resource.k8s.io/v1/resourceslices?fieldSelector=zz=1", "", "", 400,

@@ -39,7 +39,7 @@ var asked = map[place]map[string]string{
 func (d *door) place(info *request.RequestInfo) place {
 	inNamespace := info.Namespace != "" && d.kind.Resource != "namespaces"
 	switch parts := len(info.Parts); {
-	case d.kind.Resource == "namespaces" && info.Namespace != info.Name:
+	case d.kind.Resource == "namespaces" && info.Namespace != "" && (parts == 1 || info.Parts[1] != info.Namespace):
 		return nowhere // what is in a namespace is no namespace
 	case parts == 1 && d.kind.Namespaced && !inNamespace:
 		return everywhere
