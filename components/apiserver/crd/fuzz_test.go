@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
@@ -28,7 +29,7 @@ func fuzzedDefinition(schema *apiextensionsv1.JSONSchemaProps) *definition {
 		},
 	}
 	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(crd)
-	apiextensions.PrepareCreate(nil, crd) //nolint:staticcheck // there is no request
+	apiextensions.PrepareCreate(context.Background(), crd)
 	return crd
 }
 

@@ -278,6 +278,7 @@ func TestEndpointsGoWithTheirService(t *testing.T) {
 	f := newFixture(t, 100, "10.96.0.0/24")
 	s := service("a", corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80})
 	f.write(t, s, nil)
+	//lint:ignore SA1019 they are kept as long as they are served
 	f.objects.Put(endpoints, &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}})
 	f.write(t, nil, s)
 	if _, err := f.objects.Get(context.Background(), endpoints, "default", "a"); !apierrors.IsNotFound(err) {

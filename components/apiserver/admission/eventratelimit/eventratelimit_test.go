@@ -1,6 +1,7 @@
 package eventratelimit
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ const head = "apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Config
 
 func send(p *Plugin, namespace, who, object string, dryRun bool) error {
 	event := &corev1.Event{InvolvedObject: corev1.ObjectReference{Name: object}}
-	return p.Validate(nil, admission.NewAttributesRecord(event, nil, schema.GroupVersionKind{Version: "v1", Kind: "Event"}, namespace, "e",
+	return p.Validate(context.Background(), admission.NewAttributesRecord(event, nil, schema.GroupVersionKind{Version: "v1", Kind: "Event"}, namespace, "e",
 		corev1.SchemeGroupVersion.WithResource("events"), "", admission.Create, nil, dryRun, &user.DefaultInfo{Name: who}), nil)
 }
 

@@ -187,7 +187,8 @@ func (p *Plugin) ask(ctx context.Context, review *v1alpha1.ImageReview) error {
 	}
 	code := 0
 	if result.StatusCode(&code); code < 200 || code >= 300 {
-		return fmt.Errorf("Error contacting webhook: %d", code) //nolint:staticcheck // clients see it
+		//lint:ignore ST1005 clients see it, with upstream's capital
+		return fmt.Errorf("Error contacting webhook: %d", code)
 	}
 	return result.Into(review)
 }

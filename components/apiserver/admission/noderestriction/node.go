@@ -25,6 +25,7 @@ func (p *Plugin) admitNode(_ context.Context, nodeName string, a admission.Attri
 		if !ok {
 			return unexpected(a)
 		}
+		//lint:ignore SA1019 a node must not get what is out of use, either
 		if obj.Spec.ConfigSource != nil {
 			return forbid(a, "node %q is not allowed to create pods with a non-nil configSource", nodeName)
 		}
@@ -54,6 +55,7 @@ func admitNodeUpdate(nodeName string, a admission.Attributes) error {
 	if !ok {
 		return forbid(a, "unexpected type %T", a.GetOldObject())
 	}
+	//lint:ignore SA1019 see above
 	if source := obj.Spec.ConfigSource; source != nil && !equality.Semantic.DeepEqual(source, old.Spec.ConfigSource) {
 		return forbid(a, "node %q is not allowed to update configSource to a new non-nil configSource", nodeName)
 	}

@@ -91,6 +91,7 @@ func TestAdmit(t *testing.T) {
 	owned := newNode("n1", nil)
 	owned.OwnerReferences = []metav1.OwnerReference{{Kind: "X"}}
 	configured := newNode("n1", nil)
+	//lint:ignore SA1019 a node may not set it
 	configured.Spec.ConfigSource = &corev1.NodeConfigSource{}
 	lease := func(name string) *coordinationv1.Lease {
 		return &coordinationv1.Lease{ObjectMeta: meta("kube-node-lease", name)}
