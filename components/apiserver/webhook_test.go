@@ -364,10 +364,11 @@ func TestWebhookBehindService(t *testing.T) {
 		Service:  &hooksv1.ServiceReference{Namespace: "default", Name: "hook", Path: ptr.To("/deny"), Port: ptr.To(int32(at.Port()))},
 		CABundle: authority.Cert,
 	}, "configmaps"))
-	_, err = c.CoreV1().ConfigMaps("default").Create(t.Context(), configMapFor("x"), metav1.CreateOptions{})
-	if want := `admission webhook "service.test.example.com" denied the request without explanation`; err == nil || err.Error() != want {
-		t.Errorf("error %v, want %s", err, want)
-	}
+	const want = `admission webhook "service.test.example.com" denied the request without explanation`
+	eventually(t, want, func() bool { // admission learns of Services by watching
+		_, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), configMapFor("x"), metav1.CreateOptions{})
+		return err != nil && err.Error() == want
+	})
 }
 
 // TestNamespacesAreDeletedByUID: admission sees of which namespace the deletion is, though the client didn't say.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 
 	"golang.org/x/sync/errgroup"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -238,7 +239,8 @@ func (c *Chain) AuthenticateToken(ctx context.Context, token string, audiences [
 	if len(audiences) > 0 {
 		ctx = authenticator.WithAudiences(ctx, audiences)
 	}
-	r := (&http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}).WithContext(ctx)
+	// The URL is for anonymous users, who may be welcome on some paths only.
+	r := (&http.Request{URL: &url.URL{}, Header: http.Header{"Authorization": {"Bearer " + token}}}).WithContext(ctx)
 	response, ok, err := c.request.AuthenticateRequest(r)
 	if err != nil {
 		// Upstream asks a token authenticator of its own before all others; reviews tell what both said.

@@ -169,6 +169,9 @@ func TestConfigFile(t *testing.T) {
 	if _, ok, err := c.AuthenticateToken(context.Background(), mapped("system:x", 3), nil); ok || err == nil || !strings.Contains(err.Error(), "no system users") {
 		t.Errorf("a user that isn't valid: %v", err)
 	}
+	if _, ok, _ := c.AuthenticateToken(context.Background(), " ", nil); ok {
+		t.Error("a review of no token passed for anonymous")
+	}
 	for path, want := range map[string]bool{"/livez": true, "/api": false} {
 		if _, ok, _ := c.AuthenticateRequest(httptest.NewRequest("GET", path, nil)); ok != want {
 			t.Errorf("nobody at %s: %v", path, ok)

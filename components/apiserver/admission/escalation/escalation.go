@@ -29,7 +29,10 @@ type Plugin struct {
 	checker Checker
 }
 
-var _ admission.MutationInterface = &Plugin{}
+var (
+	_ admission.MutationInterface   = &Plugin{}
+	_ admission.ValidationInterface = &Plugin{}
+)
 
 // New returns the plug-in.
 func New(checker Checker) *Plugin {
@@ -38,6 +41,15 @@ func New(checker Checker) *Plugin {
 
 // Admit implements admission.MutationInterface, so that it comes before validation; it changes nothing.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	return p.check(ctx, a)
+}
+
+// Validate implements admission.ValidationInterface: a webhook may have added rules since.
+func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	return p.check(ctx, a)
+}
+
+func (p *Plugin) check(ctx context.Context, a admission.Attributes) error {
 	if a.GetResource().Group != rbacv1.GroupName || a.GetSubresource() != "" || onlyCollection(a.GetObject(), a.GetOldObject()) {
 		return nil
 	}
