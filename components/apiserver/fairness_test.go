@@ -98,13 +98,13 @@ func TestFairness(t *testing.T) {
 // hold keeps a request under way whose body doesn't end, until the result is called.
 func hold(t *testing.T, transport *http.Client, url string) (release func()) {
 	t.Helper()
-	body, unfinished := io.Pipe()
 	holding, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		for holding.Err() == nil { // it may be refused itself
-			held, err := http.NewRequestWithContext(holding, http.MethodPost, url, io.NopCloser(body))
+			body, unfinished := io.Pipe() // anew, as a client that still reads the last one's body sends no other
+			held, err := http.NewRequestWithContext(holding, http.MethodPost, url, body)
 			if err != nil {
 				t.Error(err)
 				return
@@ -112,9 +112,10 @@ func hold(t *testing.T, transport *http.Client, url string) (release func()) {
 			if r, err := transport.Do(held); err == nil {
 				_ = r.Body.Close()
 			}
+			_ = unfinished.Close()
 		}
 	}()
-	return func() { stop(); _ = unfinished.Close(); <-ended }
+	return func() { stop(); <-ended }
 }
 
 // ofAlice gives Alice a level that doesn't queue.

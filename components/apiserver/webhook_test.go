@@ -18,6 +18,7 @@ import (
 	hooksv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,21 +103,39 @@ func mutating(name string, at hooksv1.WebhookClientConfig, resources ...string) 
 	}
 }
 
-// install configures webhooks. They count at once: what comes first after that waits for them.
+// install returns when the webhooks are asked: admission learns of them by watching.
 func install(t *testing.T, c kubernetes.Interface, list ...hooksv1.ValidatingWebhook) {
 	t.Helper()
-	config := &hooksv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "test"}, Webhooks: list}
+	marker := validating("installed", nowhere(), "leases")
+	config := &hooksv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "test"}, Webhooks: append(list, marker)}
 	if _, err := c.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	waitInstalled(t, c, marker.Name)
+}
+
+// nowhere is where a webhook can't be reached.
+func nowhere() hooksv1.WebhookClientConfig {
+	return hooksv1.WebhookClientConfig{URL: ptr.To("https://127.0.0.1:1/")}
+}
+
+func waitInstalled(t *testing.T, c kubernetes.Interface, marker string) {
+	t.Helper()
+	eventually(t, "the webhooks are known", func() bool {
+		_, err := c.CoordinationV1().Leases("default").Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "marker"}},
+			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err != nil && strings.Contains(err.Error(), marker)
+	})
 }
 
 func installMutating(t *testing.T, c kubernetes.Interface, list ...hooksv1.MutatingWebhook) {
 	t.Helper()
-	config := &hooksv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "test"}, Webhooks: list}
+	marker := mutating("installed", nowhere(), "leases")
+	config := &hooksv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "test"}, Webhooks: append(list, marker)}
 	if _, err := c.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(t.Context(), config, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	waitInstalled(t, c, marker.Name)
 }
 
 // labelled is a webhook's selector, and what it selects.

@@ -26,7 +26,9 @@ func (modest) CheckRole(_ context.Context, _ user.Info, _ authorizer.AttributesR
 	return nil
 }
 
-func (modest) CheckBinding(context.Context, user.Info, string, string, rbacv1.RoleRef) error { return nil }
+func (modest) CheckBinding(context.Context, user.Info, string, string, rbacv1.RoleRef) error {
+	return nil
+}
 
 // What other admission adds to a role after the first look is seen by the second.
 func TestRulesAddedByOthersAreChecked(t *testing.T) {
