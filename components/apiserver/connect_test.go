@@ -129,9 +129,9 @@ func TestExec(t *testing.T) {
 	f := start(t, withoutServiceAccounts)
 	client := f.client(t)
 	fakeKubelet(t, client)
-	run := func(t *testing.T, spdy bool, cmd string) (string, error) {
+	run := func(t *testing.T, spdy bool, cmd string, stdin io.Reader) (string, error) {
 		at := client.CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name("p").SubResource("exec").
-			VersionedParams(&corev1.PodExecOptions{Command: []string{cmd}, Stdin: true, Stdout: true}, scheme.ParameterCodec).URL()
+			VersionedParams(&corev1.PodExecOptions{Command: []string{cmd}, Stdin: stdin != nil, Stdout: true}, scheme.ParameterCodec).URL()
 		var executor remotecommand.Executor
 		var err error
 		if spdy {
@@ -143,15 +143,16 @@ func TestExec(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		err = executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: strings.NewReader("hello"), Stdout: &out})
+		err = executor.StreamWithContext(t.Context(), remotecommand.StreamOptions{Stdin: stdin, Stdout: &out})
 		return out.String(), err
 	}
 	for name, spdy := range map[string]bool{"SPDY": true, "WebSocket": false} {
 		t.Run(name, func(t *testing.T) {
-			if out, err := run(t, spdy, "shout"); err != nil || out != "c: HELLO" {
+			if out, err := run(t, spdy, "shout", strings.NewReader("hello")); err != nil || out != "c: HELLO" {
 				t.Errorf("got %q, %v", out, err)
 			}
-			_, err := run(t, spdy, "fail")
+			// Without input: a kubelet that ends a connection with some of it unread resets it, and its last words can get lost.
+			_, err := run(t, spdy, "fail", nil)
 			if exit, ok := err.(utilexec.ExitError); !ok || exit.ExitStatus() != 7 {
 				t.Errorf("exit code: %v", err)
 			}
