@@ -51,16 +51,24 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		defer cancel(nil)
 		defer unhook()
 		defer func() { _ = in.Body.Close() }()
-		_ = w.CloseWithError(out.serve(t.Handler, in)) // before cancel: what was written first counts
+		err := out.serve(t.Handler, in)
+		if err == nil {
+			err = context.Cause(ctx) // an end that was asked for is not the response's
+		}
+		_ = w.CloseWithError(err) // before cancel: what was written first counts
 	}()
 	select {
 	case <-out.started:
-		response.StatusCode, response.Header = out.code, out.sent
-		response.Status = fmt.Sprintf("%d %s", out.code, http.StatusText(out.code))
-		return response, nil
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		select {
+		case <-out.started: // a short response is over already
+		default:
+			return nil, context.Cause(ctx)
+		}
 	}
+	response.StatusCode, response.Header = out.code, out.sent
+	response.Status = fmt.Sprintf("%d %s", out.code, http.StatusText(out.code))
+	return response, nil
 }
 
 var errClosed = errors.New("the response was closed")

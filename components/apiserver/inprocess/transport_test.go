@@ -51,6 +51,21 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// A response without a body can be over before anybody looks at it.
+func TestShortResponse(t *testing.T) {
+	c := client(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	for range 2000 {
+		response, err := c.Get("https://x/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(response.Body); err != nil || response.StatusCode != http.StatusNoContent {
+			t.Fatalf("status %d, %v", response.StatusCode, err)
+		}
+		_ = response.Body.Close()
+	}
+}
+
 func TestStream(t *testing.T) {
 	next, ended := make(chan string), make(chan struct{})
 	c := client(func(w http.ResponseWriter, r *http.Request) {
