@@ -22,7 +22,7 @@ func TestTokenRequestsShowTheirManager(t *testing.T) {
 	}
 	const want = `{"f:metadata":{"f:labels":{".":{},"f:a":{}}},"f:spec":{"f:audiences":{},"f:expirationSeconds":{}}}`
 	m := answer.ManagedFields
-	if len(m) != 1 || m[0].Manager != "me" || m[0].Subresource != "token" || m[0].APIVersion != "authentication.k8s.io/v1" || string(m[0].FieldsV1.Raw) != want {
+	if len(m) != 1 || m[0].Manager != "me" || m[0].Subresource != "token" || m[0].APIVersion != "authentication.k8s.io/v1" || m[0].FieldsV1.GetRawString() != want {
 		t.Errorf("got %+v", m)
 	}
 }
