@@ -51,9 +51,10 @@ type table struct {
 	routes  []Route
 	changed chan []Route
 	broken  string // destination that can't be set
+	still   error  // why packets can't be forwarded
 }
 
-func (t *table) Forward() error { return nil }
+func (t *table) Forward() error { return t.still }
 
 func (t *table) List() ([]Route, error) {
 	t.mu.Lock()
@@ -128,6 +129,31 @@ func TestRunFollowsNodes(t *testing.T) {
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("Run returned %v", err)
+	}
+}
+
+// A node that can't forward packets is no node; a machine without pods need not be able to.
+func TestForward(t *testing.T) {
+	if !NewConfig().Forward {
+		t.Error("nodes don't forward")
+	}
+	for _, forward := range []bool{true, false} {
+		changed := make(chan []Route, 1)
+		client := fake.NewClientset(node("a", "10.244.1.0/24", "10.0.0.2"))
+		r, err := New(Config{
+			HostnameOverride: "me", Client: client, Table: &table{changed: changed, still: errors.ErrUnsupported}, Resync: time.Hour, Forward: forward,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-changed; cancel() }()
+		if err := r.Run(ctx); errors.Is(err, errors.ErrUnsupported) != forward {
+			t.Errorf("forward %v: %v", forward, err)
+		}
+		if forward {
+			changed <- nil
+		}
 	}
 }
 

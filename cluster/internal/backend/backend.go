@@ -29,7 +29,7 @@ type Member struct {
 	// Data are directories that the program writes to and that outlive a restart.
 	Data []string
 	// Beside names the member whose network this one shares, to arrange it; "" for a network of its own. It is started
-	// after that member, and anew whenever that member was.
+	// after that member, and anew whenever that member was. Members of one process share its network anyway.
 	Beside string
 	// Machine marks a node that runs containers of its own.
 	Machine bool

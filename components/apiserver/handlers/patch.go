@@ -6,7 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync/atomic"
+	"sync"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,11 +30,7 @@ const maxOperations = 10000
 
 // limitCopies bounds by how much the copies of a JSON patch may make an object grow: a few of them could else fill the
 // memory (CVE-2019-1002100). The library has one bound for the whole process, and it is the same for all servers.
-func limitCopies() {
-	if limit := &jsonpatch.AccumulatedCopySizeLimit; atomic.LoadInt64(limit) != maxBody {
-		atomic.StoreInt64(limit, maxBody)
-	}
-}
+var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = maxBody })
 
 // patch changes an object by one of the four kinds of patches
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply).
