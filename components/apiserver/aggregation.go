@@ -8,6 +8,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/aggregation"
 	"quintet.dev/quintet/components/apiserver/discovery"
+	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/openapi"
 	"quintet.dev/quintet/internal/release"
 )
@@ -21,7 +22,7 @@ func (c *Config) addAggregatorFlags(fs *pflag.FlagSet) {
 
 // makeAggregator makes what lets others serve group versions, and what tells of theirs and of ours.
 func (s *Server) makeAggregator() (err error) {
-	s.custom.discovery, s.custom.openapi = discovery.New(s.endpoint()), openapi.New(release.Get().GitVersion)
+	s.custom.discovery, s.custom.openapi = discovery.New(s.endpoint(), s.gates.On(gates.StorageVersionHash)), openapi.New(release.Get().GitVersion)
 	s.aggregator, err = aggregation.New(aggregation.Config{
 		Objects: s.local, Services: s.resolver(), Clock: s.config.Clock,
 		ClientCertFile: s.config.ProxyClientCert, ClientKeyFile: s.config.ProxyClientKey,

@@ -29,6 +29,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/connect"
 	"quintet.dev/quintet/components/apiserver/follow"
+	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/measures"
@@ -45,6 +46,7 @@ import (
 // Server is an API server. Its parts are made by New in the order in which they stand here.
 type Server struct {
 	config Config
+	gates  *gates.Gates
 
 	listener net.Listener     // opened first, as a taken port is the likeliest failure
 	opened   storage.Store    // as it is, and
@@ -92,6 +94,7 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{config: config, ready: make(chan struct{}), made: config.Clock.Now(), registry: prometheus.NewRegistry(), library: metrics.NewKubeRegistry()}
 	for _, step := range []func() error{
+		s.setGates,
 		s.listen,
 		s.makeTracing,
 		s.openStore,

@@ -133,7 +133,7 @@ type Config struct {
 	DebugSocket         string   // path of a Unix socket with the same; "" for none
 	DisabledMetrics     []string // names
 
-	FeatureGates  map[string]bool   // must be the release's defaults; see package gates
+	FeatureGates  map[string]bool   // which of them can be set is in package gates
 	RuntimeConfig map[string]string // group/version[/resource] or api/<stage>: true or false; must be what is served
 
 	// Identity tells API servers of one cluster apart; the host's name if empty.

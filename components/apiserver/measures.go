@@ -9,7 +9,6 @@ import (
 	podsecurity "k8s.io/pod-security-admission/metrics"
 
 	"quintet.dev/quintet/components/apiserver/cache"
-	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/measures"
 	"quintet.dev/quintet/components/apiserver/storage/etcd"
@@ -23,7 +22,7 @@ func (s *Server) makeMeasures() error {
 	return errors.Join(
 		s.registry.Register(caches),
 		s.registry.Register(&s.sizes),
-		measures.Program(s.registry, release.Get(), gates.All()),
+		measures.Program(s.registry, release.Get(), s.gates.All()),
 	)
 }
 

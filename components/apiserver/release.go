@@ -17,17 +17,31 @@ import (
 )
 
 // addReleaseFlags adds those that say what of the release is served. It is 1.36 as it is by default: saying so is fine, asking
-// for another is an error that names what isn't there.
+// for another is an error that names what isn't there, but for the few features that are switches.
 func (c *Config) addReleaseFlags(fs *pflag.FlagSet) {
-	fs.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "Features, name=true|false; only the default of the release is supported.")
+	fs.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "Features, name=true|false. Those that can be set to what they are not by default: "+switches()+".")
 	apis := cliflag.ConfigurationMap{}
 	c.RuntimeConfig = apis
 	fs.Var(&apis, "runtime-config", "APIs, group/version=true|false or api/{ga,beta,alpha}=true|false; only the default of the release is supported.")
 }
 
-// checkRelease judges the flags about the release by what is served.
+// switches are the gates that can be set, for people.
+func switches() string {
+	var names []string
+	for _, name := range gates.Switches() {
+		names = append(names, string(name))
+	}
+	return strings.Join(names, ", ")
+}
+
+func (s *Server) setGates() (err error) {
+	s.gates, err = gates.New(s.config.FeatureGates)
+	return err
+}
+
+// checkRelease judges the APIs that were asked for by what is served.
 func (s *Server) checkRelease() error {
-	errs := []error{gates.Check(s.config.FeatureGates)}
+	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(s.config.RuntimeConfig)) {
 		if err := s.checkAPI(key, s.config.RuntimeConfig[key]); err != nil {
 			errs = append(errs, fmt.Errorf("--runtime-config: %w", err))

@@ -23,6 +23,17 @@ func (f *fixture) raw(t *testing.T, method, path, contentType, body string) (cod
 	if contentType != "" {
 		r.Header.Set("Content-Type", contentType)
 	}
+	resp, text := f.answer(t, r)
+	var status metav1.Status
+	if err := json.Unmarshal([]byte(text), &status); err == nil && status.Kind == "Status" {
+		return resp.StatusCode, status.Message, resp.Header
+	}
+	return resp.StatusCode, strings.TrimSpace(text), resp.Header
+}
+
+// answer sends a request over a connection of its own.
+func (f *fixture) answer(t *testing.T, r *http.Request) (*http.Response, string) {
+	t.Helper()
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
 	resp, err := client.Do(r)
@@ -34,11 +45,7 @@ func (f *fixture) raw(t *testing.T, method, path, contentType, body string) (cod
 	if err != nil {
 		t.Fatal(err)
 	}
-	var status metav1.Status
-	if err := json.Unmarshal(text, &status); err == nil && status.Kind == "Status" {
-		return resp.StatusCode, status.Message, resp.Header
-	}
-	return resp.StatusCode, strings.TrimSpace(string(text)), resp.Header
+	return resp, string(text)
 }
 
 // TestRefusedInUpstreamsWords holds the words in which requests are refused before, or instead of, being served.

@@ -24,6 +24,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/componentstatus"
 	"quintet.dev/quintet/components/apiserver/connect"
+	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -181,8 +182,9 @@ func (s *Server) makeAPI() (err error) {
 	}
 	s.api = handlers.New(handlers.Config{
 		Resources: s.table, Scheme: s.scheme, Codec: s.codec, Clock: s.config.Clock, MinWatch: s.config.Serving.MinRequestTimeout,
-		Meter:     measures.NewRequests(s.registry),
-		Admission: s.admission, Authorizer: s.authz, Posts: s.posts(), Connects: connects,
+		NoCompression: !s.gates.On(gates.APIResponseCompression),
+		Meter:         measures.NewRequests(s.registry),
+		Admission:     s.admission, Authorizer: s.authz, Posts: s.posts(), Connects: connects,
 	})
 	return nil
 }

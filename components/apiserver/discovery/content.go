@@ -40,8 +40,8 @@ type groupVersion struct {
 	elsewhere *apidiscoveryv2.APIVersionDiscovery
 }
 
-func newContent(in Input, address string) *content {
-	c := &content{address: address, byName: map[string]*group{}}
+func newContent(in Input, address string, hashes bool) *content {
+	c := &content{address: address, hashes: hashes, byName: map[string]*group{}}
 	for _, kind := range in.Kinds {
 		for _, v := range kind.Versions {
 			if v.Unserved || in.Elsewhere[v.GroupVersion] != nil {

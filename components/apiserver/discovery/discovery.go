@@ -29,14 +29,16 @@ import (
 // Server answers discovery. Its content is replaced as a whole.
 type Server struct {
 	address string
+	hashes  bool
 	content atomic.Pointer[content]
 	mu      sync.Mutex // guards input
 	input   Input
 }
 
-// New makes a server that serves nothing yet. address is the host and port that clients are told in /api.
-func New(address string) *Server {
-	s := &Server{address: address}
+// New makes a server that serves nothing yet. address is the host and port that clients are told in /api; hashes tell which
+// resources are stored as one.
+func New(address string, hashes bool) *Server {
+	s := &Server{address: address, hashes: hashes}
 	s.Set(nil)
 	return s
 }
@@ -55,7 +57,7 @@ func (s *Server) change(change func(*Input)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.input)
-	s.content.Store(newContent(s.input, s.address))
+	s.content.Store(newContent(s.input, s.address, s.hashes))
 }
 
 // Paths lists what is answered, for the list of paths at "/".
@@ -84,6 +86,7 @@ func root(group string) string {
 // content is one state of what is told. Documents are made when they are first asked for.
 type content struct {
 	address               string
+	hashes                bool
 	byName                map[string]*group
 	byService, byPriority []*group // the orders of the plain and of the aggregated form
 	made                  sync.Map // documentKey -> *document

@@ -46,7 +46,7 @@ func (c *content) plain(path string) runtime.Object {
 	gv := schema.GroupVersion{Group: g.name, Version: v.name}
 	list := &metav1.APIResourceList{GroupVersion: gv.String(), APIResources: []metav1.APIResource{}}
 	for _, kind := range v.kinds {
-		list.APIResources = append(list.APIResources, apiResources(kind, gv)...)
+		list.APIResources = append(list.APIResources, c.apiResources(kind, gv)...)
 	}
 	return list
 }
@@ -61,12 +61,12 @@ func apiGroup(g *group) metav1.APIGroup {
 }
 
 // apiResources are a kind and its subresources.
-func apiResources(kind *kinds.Kind, gv schema.GroupVersion) []metav1.APIResource {
+func (c *content) apiResources(kind *kinds.Kind, gv schema.GroupVersion) []metav1.APIResource {
 	main := metav1.APIResource{
 		Name: kind.Resource, SingularName: kind.Singular, Namespaced: kind.Namespaced, Kind: kind.Name, Verbs: verbs(kind),
 		ShortNames: kind.ShortNames, Categories: kind.Categories,
 	}
-	if !kind.Virtual() {
+	if (c.hashes || kind.Custom != nil) && !kind.Virtual() { // upstream's gate doesn't reach custom resources
 		main.StorageVersionHash = storageVersionHash(kind.StoredAs())
 	}
 	out := []metav1.APIResource{main}

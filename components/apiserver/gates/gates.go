@@ -1,7 +1,7 @@
 // Package gates knows the feature gates of the release
-// (https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/). They are no switches here: what is
-// built is what the release does by default. So a gate may be set to what it is, as the command lines of others do, and
-// setting it to anything else is an error that names it.
+// (https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/). Few of them are switches here: what is
+// built is what the release does by default. So any gate may be set to what it is, as the command lines of others do; those
+// that Switches lists can be set to the opposite, and for any other that is an error that names it.
 package gates
 
 import (
@@ -15,36 +15,72 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
+// The gates that are switches.
+const (
+	// APIResponseCompression compresses large responses, for clients that take them so.
+	APIResponseCompression featuregate.Feature = "APIResponseCompression"
+	// StorageVersionHash lets discovery tell which resources are stored as one.
+	StorageVersionHash featuregate.Feature = "StorageVersionHash"
+)
+
+// Switches lists the gates that can be set to what they are not by default.
+func Switches() []featuregate.Feature {
+	return []featuregate.Feature{
+		APIResponseCompression,
+		StorageVersionHash,
+	}
+}
+
 // release lists the gates of kube-apiserver 1.36, as its metric kubernetes_feature_enabled tells them: name, stage, default,
 // and "locked" if it can't be set to anything else.
 //
 //go:embed gates.txt
 var release string
 
-// Check returns what is wrong with setting gates like this; AllAlpha and AllBeta stand for all of their stage.
-func Check(set map[string]bool) error {
-	if len(set) == 0 {
-		return nil
-	}
-	gate := featuregate.NewFeatureGate()
-	known := All()
-	if err := errors.Join(gate.Add(known), gate.SetFromMap(set)); err != nil {
-		return err
-	}
-	var changed []string
-	for _, name := range slices.Sorted(maps.Keys(known)) {
-		if on := gate.Enabled(name); on != known[name].Default {
-			changed = append(changed, fmt.Sprintf("%s=%v", name, on))
-		}
-	}
-	if len(changed) > 0 {
-		return fmt.Errorf("--feature-gates: not supported, as features are what they are by default: %s", strings.Join(changed, ","))
-	}
-	return nil
+// Gates are the features of the release as they were set. They don't change.
+type Gates struct {
+	specs map[featuregate.Feature]featuregate.FeatureSpec // Default is what they are
 }
 
-// All returns the gates of the release; their defaults are what they are.
-func All() map[featuregate.Feature]featuregate.FeatureSpec {
+// New sets gates; AllAlpha and AllBeta stand for all of their stage.
+func New(set map[string]bool) (*Gates, error) {
+	g := &Gates{specs: known()}
+	if len(set) == 0 {
+		return g, nil
+	}
+	gate := featuregate.NewFeatureGate()
+	if err := errors.Join(gate.Add(g.specs), gate.SetFromMap(set)); err != nil {
+		return nil, err
+	}
+	var refused []string
+	for _, name := range slices.Sorted(maps.Keys(g.specs)) {
+		spec := g.specs[name]
+		on := gate.Enabled(name)
+		if on != spec.Default && !slices.Contains(Switches(), name) {
+			refused = append(refused, fmt.Sprintf("%s=%v", name, on))
+		}
+		spec.Default = on
+		g.specs[name] = spec
+	}
+	if len(refused) > 0 {
+		return nil, fmt.Errorf("--feature-gates: not supported, as these features are what they are by default: %s", strings.Join(refused, ","))
+	}
+	return g, nil
+}
+
+// On tells whether a feature is on. It panics if the release has no such gate.
+func (g *Gates) On(name featuregate.Feature) bool {
+	spec, ok := g.specs[name]
+	if !ok {
+		panic(fmt.Sprintf("gates: the release has no %s", name))
+	}
+	return spec.Default
+}
+
+// All returns all gates; their defaults are what they are set to.
+func (g *Gates) All() map[featuregate.Feature]featuregate.FeatureSpec { return maps.Clone(g.specs) }
+
+func known() map[featuregate.Feature]featuregate.FeatureSpec {
 	out := map[featuregate.Feature]featuregate.FeatureSpec{}
 	for line := range strings.Lines(release) {
 		fields := strings.Fields(line)

@@ -7,7 +7,7 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-func TestCheck(t *testing.T) {
+func TestNew(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		set  map[string]bool
@@ -15,15 +15,16 @@ func TestCheck(t *testing.T) {
 	}{
 		{"nothing", nil, nil},
 		{"defaults", map[string]bool{"JobManagedBy": true, "MutatingAdmissionPolicy": true, "KMSv1": false, "AllAlpha": false}, nil},
+		{"a switch", map[string]bool{"StorageVersionHash": false}, nil},
 		{"unknown", map[string]bool{"Perpetuum": true}, []string{"unrecognized feature gate: Perpetuum"}},
 		{"locked", map[string]bool{"JobManagedBy": false}, []string{"cannot set feature gate JobManagedBy to false, feature is locked to true"}},
 		{"turned on", map[string]bool{"KMSv1": true}, []string{"not supported", "KMSv1=true"}},
-		{"turned off", map[string]bool{"MutatingAdmissionPolicy": false}, []string{"MutatingAdmissionPolicy=false"}},
+		{"turned off", map[string]bool{"OpenAPIEnums": false, "StorageVersionHash": false}, []string{": OpenAPIEnums=false"}},
 		{"a whole stage", map[string]bool{"AllAlpha": true}, []string{"APIServingWithRoutine=true"}},
-		{"a whole stage off", map[string]bool{"AllBeta": false}, []string{"APIResponseCompression=false"}},
+		{"a whole stage off", map[string]bool{"AllBeta": false}, []string{"AtomicFIFO=false"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			err := Check(test.set)
+			_, err := New(test.set)
 			if (err == nil) != (len(test.want) == 0) {
 				t.Fatalf("%v", err)
 			}
@@ -32,18 +33,49 @@ func TestCheck(t *testing.T) {
 					t.Errorf("%v; want it to name %q", err, part)
 				}
 			}
+			if err != nil && strings.Contains(err.Error(), string(StorageVersionHash)) {
+				t.Errorf("%v; that one can be set", err)
+			}
 		})
 	}
 }
 
+func TestSwitchesAreSet(t *testing.T) {
+	byDefault, err := New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range Switches() {
+		on := byDefault.On(name)
+		set, err := New(map[string]bool{string(name): !on})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if set.On(name) == on || set.All()[name].Default == on {
+			t.Errorf("%s stayed %v", name, on)
+		}
+		for other, spec := range set.All() {
+			if other != name && spec.Default != byDefault.On(other) {
+				t.Errorf("%s changed %s", name, other)
+			}
+		}
+	}
+}
+
 func TestTable(t *testing.T) {
-	all := All()
+	all := known()
 	if len(all) < 200 {
 		t.Errorf("only %d gates", len(all))
 	}
 	for name, spec := range all {
 		if spec.PreRelease == featuregate.Alpha && spec.Default {
 			t.Errorf("%s: what is alpha is off", name)
+		}
+	}
+	for _, name := range Switches() {
+		if spec, ok := all[name]; !ok || spec.LockToDefault {
+			t.Errorf("%s can't be a switch", name)
 		}
 	}
 }

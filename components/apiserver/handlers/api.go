@@ -69,6 +69,8 @@ type Config struct {
 	Meter Meter
 	// MinWatch is how long a watch lives at least if the client doesn't say; 0 means half an hour.
 	MinWatch time.Duration
+	// NoCompression sends everything as it is.
+	NoCompression bool
 }
 
 // API serves resource requests. It reads user and RequestInfo from the request's context.

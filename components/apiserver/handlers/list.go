@@ -47,7 +47,7 @@ func (c *call) listed(l *cache.List) error {
 	switch {
 	case c.choice.Pretty && c.choice.Media == serial.JSON:
 		return c.send(http.StatusOK, indented(func(w io.Writer) error { return serial.WriteList(w, c.choice.Media, out) }))
-	case c.choice.Media != serial.YAML && c.r.Method == http.MethodGet && acceptsGzip(c.r) && l.CanZip():
+	case c.choice.Media != serial.YAML && c.zips() && l.CanZip():
 		return c.sendZipped(func(w io.Writer) error { return l.WriteZipped(w, f, out) })
 	}
 	return c.send(http.StatusOK, func(w io.Writer) error { return serial.WriteList(w, c.choice.Media, out) })

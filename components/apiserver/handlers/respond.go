@@ -146,7 +146,7 @@ func indent(body []byte) []byte {
 // send writes a response whose status is settled. What fails then can only cut the connection.
 func (c *call) send(code int, write func(io.Writer) error) error {
 	c.w.Header().Set("Content-Type", c.choice.Media.String())
-	out := &response{w: c.w, code: code, zip: code == http.StatusOK && c.r.Method == http.MethodGet && acceptsGzip(c.r)}
+	out := &response{w: c.w, code: code, zip: code == http.StatusOK && c.zips()}
 	if err := write(out); err != nil {
 		if out.started {
 			panic(http.ErrAbortHandler)
@@ -170,8 +170,12 @@ func (c *call) sendZipped(write func(io.Writer) error) error {
 	return nil
 }
 
-func acceptsGzip(r *http.Request) bool {
-	for _, header := range r.Header["Accept-Encoding"] {
+// zips tells whether what is large is compressed.
+func (c *call) zips() bool {
+	if c.r.Method != http.MethodGet || c.api.config.NoCompression {
+		return false
+	}
+	for _, header := range c.r.Header["Accept-Encoding"] {
 		for part := range strings.SplitSeq(header, ",") {
 			if coding, _, _ := strings.Cut(strings.TrimSpace(part), ";"); coding == "gzip" {
 				return true
