@@ -55,6 +55,20 @@ func (c *Cache) errNotFound(key string) error {
 	return apierrors.NewNotFound(c.resource, name)
 }
 
+// UnsureError is a write that the store has not answered: it may have happened. It is answered as Err, which is of the API.
+type UnsureError struct{ Err error }
+
+func (e *UnsureError) Error() string { return e.Err.Error() }
+func (e *UnsureError) Unwrap() error { return e.Err }
+
+// errWrite makes a status error of a write that failed in the store.
+func (c *Cache) errWrite(err error, verb string) error {
+	if err == nil {
+		return nil
+	}
+	return &UnsureError{c.errStore(err, verb)}
+}
+
 // errStore makes a status error of a failure of the store.
 func (c *Cache) errStore(err error, verb string) error {
 	var status apierrors.APIStatus
@@ -65,6 +79,8 @@ func (c *Cache) errStore(err error, verb string) error {
 		return err
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return apierrors.NewServerTimeout(c.resource, verb, 0)
+	case errors.Is(err, errWentBack):
+		return apierrors.NewServiceUnavailable(err.Error())
 	case errors.Is(err, storage.ErrClosed):
 		return c.errClosed()
 	}

@@ -251,7 +251,8 @@ func (m *mirror) compare() {
 // TestSlowWatcherIsEnded: nobody waits for it.
 func TestSlowWatcherIsEnded(t *testing.T) {
 	f := startMemory(t)
-	w, err := f.pods.Watch(f.ctx, WatchOptions{})
+	behind, fell := context.WithCancel(f.ctx)
+	w, err := f.pods.Watch(f.ctx, WatchOptions{Behind: fell})
 	f.must(err)
 	defer w.Close()
 	f.create("a", "x", "")
@@ -259,6 +260,7 @@ func TestSlowWatcherIsEnded(t *testing.T) {
 		f.alter("a", "x", func(p *corev1.Pod) { p.Generation = int64(i) + 1 })
 	}
 	f.list(ListOptions{})
+	<-behind.Done()
 	for {
 		if _, err := w.Next(f.ctx); err != nil {
 			if !apierrors.IsResourceExpired(err) {

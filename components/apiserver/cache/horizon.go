@@ -37,6 +37,14 @@ func (h *horizon) advance(revision int64) {
 	}
 }
 
+// retreat sets a revision that may be older than the one before.
+func (h *horizon) retreat(revision int64) {
+	h.mu.Lock()
+	h.revision.Store(min(revision, h.revision.Load()))
+	h.mu.Unlock()
+	h.advance(revision)
+}
+
 // Nudges: events of our prefix come by themselves, but the store's revision may have been moved by keys of others; then
 // only progress, asked for, tells that nothing of ours is missing.
 const (

@@ -39,7 +39,7 @@ func (s *Set) load(ctx context.Context) (int64, error) {
 	for _, c := range caches {
 		c.install(contents[c], revision)
 	}
-	s.reached.advance(revision)
+	s.reached.retreat(revision)
 	return revision, nil
 }
 

@@ -63,6 +63,8 @@ func (l *List) Bodies(f *Format) iter.Seq2[[]byte, error] {
 
 // WatchOptions are those of the API's watch, already validated.
 type WatchOptions struct {
+	// Behind is called when the watch ends because too many events were left lying; it must not wait. It may be nil.
+	Behind          func()
 	Namespace       string // "" watches all
 	ResourceVersion string
 	Predicate       Predicate

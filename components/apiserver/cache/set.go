@@ -52,6 +52,7 @@ type Set struct {
 	reached horizon
 	past    atomic.Int64 // lists of revisions before it are refused
 	asker   asker
+	refill  atomic.Pointer[context.CancelCauseFunc] // ends the watch of the store
 	// patience is how long a read waits for the cache to reach a revision.
 	patience time.Duration
 
@@ -86,7 +87,7 @@ func NewSet(config Config) (*Set, error) {
 	s := &Set{config: config, prefix: strings.TrimSuffix(config.Prefix, "/") + "/", budget: newBudget(config.Encodings),
 		patience: freshTimeout}
 	s.base, s.cancel = context.WithCancel(context.Background())
-	s.asker.ask, s.asker.base = config.Store.Revision, s.base
+	s.asker.ask, s.asker.base = s.ask, s.base
 	s.routes.Store(&map[string]*Cache{})
 	return s, nil
 }
@@ -215,9 +216,18 @@ func (s *Set) pause(ctx context.Context) {
 
 // follow applies the events after revision until the watch ends.
 func (s *Set) follow(ctx context.Context, revision int64) error {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	s.refill.Store(&end)
 	w := s.config.Store.Watch(ctx, s.prefix, revision)
 	for batch := range w.Events() {
+		if batch[len(batch)-1].Revision < s.Revision() { // by a member that is behind, or by a store that went back
+			s.work.Go(func() { _, _ = s.ask(ctx) })
+		}
 		s.apply(batch)
+	}
+	if errors.Is(context.Cause(ctx), errWentBack) {
+		return errWentBack
 	}
 	return w.Err()
 }

@@ -35,7 +35,8 @@ type Watcher struct {
 	timer    clock.Timer
 	deadline time.Time
 
-	slot place // where the registry has it; guarded by Cache.mu
+	behind func()
+	slot   place // where the registry has it; guarded by Cache.mu
 
 	mu    sync.Mutex
 	queue []Event
@@ -65,7 +66,7 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	}
 	w := &Watcher{
 		cache: c, match: c.matcher(o.Namespace, o.Predicate), after: after,
-		wake: make(chan struct{}, 1), scope: o.Namespace,
+		wake: make(chan struct{}, 1), scope: o.Namespace, behind: o.Behind,
 	}
 	if o.Bookmarks {
 		w.deadline = o.Deadline
@@ -254,6 +255,9 @@ func (w *Watcher) push(e Event) bool {
 		w.queue = nil
 		w.err = errExpired("the watcher has left too many events lying; list and watch again")
 		w.notify()
+		if w.behind != nil {
+			w.behind()
+		}
 		return false
 	}
 	w.queue = append(w.queue, e)

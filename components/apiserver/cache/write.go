@@ -25,7 +25,7 @@ func (c *Cache) Create(ctx context.Context, key string, obj kinds.Object, ttl TT
 		_, name := c.names(key)
 		return nil, apierrors.NewAlreadyExists(c.resource, name)
 	}
-	return e, c.errStore(err, "create")
+	return e, c.errWrite(err, "create")
 }
 
 // Update replaces an object by what mutate makes of it; see Mutate. If that is the same, nothing is written and the
@@ -94,8 +94,10 @@ func (c *Cache) Delete(ctx context.Context, key string, check func(current *Entr
 				continue
 			}
 		}
+		before := c.set.Revision()
 		revision, failed := c.set.config.Store.Delete(ctx, key, current.Revision)
 		if failed == nil {
+			c.set.wrote(revision, before)
 			return atRevision(current, revision), nil
 		}
 		current, err = c.afterConflict(key, failed, "delete")
@@ -156,7 +158,7 @@ func (c *Cache) current(kv *storage.KeyValue) (*Entry, error) {
 func (c *Cache) afterConflict(key string, failed error, verb string) (*Entry, error) {
 	var conflict *storage.ConflictError
 	if !errors.As(failed, &conflict) {
-		return nil, c.errStore(failed, verb)
+		return nil, c.errWrite(failed, verb)
 	}
 	if conflict.Current.Revision == 0 {
 		return nil, c.errNotFound(key)
@@ -179,11 +181,13 @@ func (c *Cache) encode(obj kinds.Object) ([]byte, error) {
 // put writes, and makes the entry that the watch will bring too.
 func (c *Cache) put(key string, obj kinds.Object, value []byte, write func() (int64, error)) (*Entry, error) {
 	f := c.flights.begin(key, obj, value)
+	before := c.set.Revision()
 	revision, err := write()
 	if err != nil {
 		c.flights.end(key, f)
 		return nil, err
 	}
+	c.set.wrote(revision, before)
 	e := f.land(key, revision)
 	if c.set.Revision() >= revision {
 		c.flights.end(key, f)

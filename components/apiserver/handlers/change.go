@@ -106,12 +106,12 @@ func (c *call) replace(ch change) (*cache.Entry, error) {
 		return nil, err
 	}
 	a := attributes{operation: admission.Update, options: ch.options, dryRun: isDryRun(ch.dryRun)}
-	done := func(bool) {}
+	done := func(kinds.Outcome) {}
 	var removed kinds.Object
 	var removedAt int64
 	mutate := func(current *cache.Entry) (kinds.Object, error) {
-		done(false)
-		done = func(bool) {}
+		done(kinds.NotStored)
+		done = func(kinds.Outcome) {}
 		obj, err := c.wanted(ch, a, current)
 		if err != nil {
 			return nil, err
@@ -129,7 +129,7 @@ func (c *call) replace(ch change) (*cache.Entry, error) {
 		return obj, nil
 	}
 	if a.dryRun {
-		defer func() { done(false) }()
+		defer func() { done(kinds.NotStored) }()
 		current, err := c.cache.Get(c.ctx, c.key(), "")
 		if err != nil {
 			return nil, err
@@ -144,7 +144,7 @@ func (c *call) replace(ch change) (*cache.Entry, error) {
 		return unstored(obj), nil
 	}
 	e, err := c.cache.Update(c.ctx, c.key(), c.kind.TTL, mutate)
-	done(err == nil)
+	done(outcomeOf(err))
 	if errors.Is(err, errRemove) {
 		return c.removeChanged(ch, removed, removedAt)
 	}
@@ -224,7 +224,7 @@ func (c *call) release(obj kinds.Object) {
 		return
 	}
 	if done, err := c.kind.Strategy.Allocate(c.ctx, nil, obj, false); err == nil && done != nil {
-		done(true)
+		done(kinds.Stored)
 	}
 }
 

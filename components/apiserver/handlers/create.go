@@ -81,7 +81,7 @@ func (c *call) insertOnce(obj kinds.Object, a attributes) (*cache.Entry, error) 
 		return nil, err
 	}
 	e, err := c.insertAllocated(obj, a)
-	done(err == nil)
+	done(outcomeOf(err))
 	return e, err
 }
 
@@ -134,14 +134,26 @@ func (c *call) ttl(obj kinds.Object) cache.TTL {
 	return c.kind.TTL(obj)
 }
 
+// outcomeOf tells what a write's error says of what is stored.
+func outcomeOf(err error) kinds.Outcome {
+	var unsure *cache.UnsureError
+	switch {
+	case err == nil:
+		return kinds.Stored
+	case errors.As(err, &unsure):
+		return kinds.Unsure
+	}
+	return kinds.NotStored
+}
+
 // allocate takes what the object needs to be unique; done is never nil.
-func (c *call) allocate(obj, old kinds.Object, dryRun bool) (done func(stored bool), err error) {
+func (c *call) allocate(obj, old kinds.Object, dryRun bool) (done func(kinds.Outcome), err error) {
 	if c.strategy.Allocate == nil {
-		return func(bool) {}, nil
+		return func(kinds.Outcome) {}, nil
 	}
 	done, err = c.strategy.Allocate(c.ctx, obj, old, dryRun)
 	if done == nil {
-		done = func(bool) {}
+		done = func(kinds.Outcome) {}
 	}
 	return done, err
 }

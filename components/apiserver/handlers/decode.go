@@ -32,7 +32,7 @@ func (c *call) readBody() ([]byte, error) {
 		return nil, tooLarge()
 	}
 	defer c.untilDeadline()()
-	if n := r.ContentLength; n > 0 {
+	if n := r.ContentLength; n > 0 && n <= believedBody {
 		body := make([]byte, n)
 		_, err := io.ReadFull(r.Body, body)
 		if err != nil {
@@ -49,6 +49,9 @@ func (c *call) readBody() ([]byte, error) {
 	}
 	return body, nil
 }
+
+// believedBody is the largest body for which there is room before it comes, in bytes: more grows with what the client does send.
+const believedBody = 64 << 10
 
 // untilDeadline makes reads of the body fail when the time of the request is over: a client that doesn't send what it
 // announced must not keep its place among the requests in flight. The returned function ends that.

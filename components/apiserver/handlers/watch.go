@@ -35,7 +35,12 @@ func (c *call) watch() error {
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds != 0 {
 		timeout = time.Duration(*o.TimeoutSeconds) * time.Second
 	}
+	ctx, cancel := context.WithTimeout(c.ctx, timeout)
+	defer cancel()
+	useful, behind := context.WithCancel(ctx)
+	defer behind()
 	watcher, err := c.cache.Watch(c.ctx, cache.WatchOptions{
+		Behind:    behind,
 		Namespace: c.namespace, ResourceVersion: o.ResourceVersion, Predicate: predicate,
 		Bookmarks: o.AllowWatchBookmarks, SendInitialEvents: o.SendInitialEvents,
 		Deadline: c.api.config.Clock.Now().Add(timeout),
@@ -50,20 +55,45 @@ func (c *call) watch() error {
 	default:
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, timeout)
-	defer cancel()
 	if wsstream.IsWebSocketRequest(c.r) {
-		c.overWebSocket(ctx, feed)
+		c.overWebSocket(ctx, func(ctx context.Context, out outlet) {
+			defer cutOff(useful, out.expire)()
+			feed(ctx, out)
+		})
 		return nil
 	}
-	c.overHTTP(ctx, feed)
+	c.overHTTP(ctx, func(ctx context.Context, out outlet) {
+		defer cutOff(useful, out.expire)()
+		feed(ctx, out)
+	})
 	return nil
+}
+
+// lastWords is how long a watch that is over may go on to send what it has.
+const lastWords = 5 * time.Second
+
+// cutOff makes writes fail some time after ctx has ended: a client that doesn't read must not keep a watch that is over. The
+// returned function ends that.
+func cutOff(ctx context.Context, expire func(time.Time) error) (end func()) {
+	set := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(set)
+		_ = expire(time.Now().Add(lastWords))
+	})
+	return func() {
+		if !stop() {
+			<-set
+			_ = expire(time.Time{}) // the connection may serve others
+		}
+	}
 }
 
 // outlet is the way to the client of a watch.
 type outlet struct {
 	// send passes framed events on, at once. It fails when the client is gone.
 	send func(events []byte) error
+	// expire sets when sending fails that still waits for the client.
+	expire func(time.Time) error
 	// single tells that each event is a message of its own.
 	single bool
 }
@@ -75,7 +105,7 @@ func (c *call) overHTTP(ctx context.Context, feed func(context.Context, outlet))
 	flusher := http.NewResponseController(c.w)
 	_ = flusher.Flush()
 	flowcontrol.WatchInitialized(ctx) // what comes now is no burden any more
-	feed(ctx, outlet{send: func(events []byte) error {
+	feed(ctx, outlet{expire: flusher.SetWriteDeadline, send: func(events []byte) error {
 		if _, err := c.w.Write(events); err != nil {
 			return err
 		}

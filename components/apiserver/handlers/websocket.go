@@ -22,7 +22,7 @@ func (c *call) overWebSocket(ctx context.Context, feed func(context.Context, out
 			cancel()
 		}()
 		flowcontrol.WatchInitialized(ctx)
-		feed(ctx, outlet{single: true, send: func(event []byte) error {
+		feed(ctx, outlet{single: true, expire: ws.SetWriteDeadline, send: func(event []byte) error {
 			if c.choice.Media == serial.JSON {
 				return websocket.Message.Send(ws, string(event))
 			}

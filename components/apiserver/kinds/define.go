@@ -63,7 +63,7 @@ type strategy[P Object] struct {
 	AnyFinalizer   bool
 	Warnings       func(new, old P) []string
 	Canonicalize   func(obj P)
-	Allocate       func(ctx context.Context, new, old P, dryRun bool) (func(stored bool), error)
+	Allocate       func(ctx context.Context, new, old P, dryRun bool) (func(Outcome), error)
 
 	CreateOnUpdate      bool
 	UnconditionalUpdate bool
@@ -182,7 +182,7 @@ func (s strategy[P]) erase(versions []Version) Strategy {
 		out.Warnings = func(_ context.Context, new, old Object) []string { return f(new.(P), orNil[P](old)) }
 	}
 	if f := s.Allocate; f != nil {
-		out.Allocate = func(ctx context.Context, new, old Object, dryRun bool) (func(bool), error) {
+		out.Allocate = func(ctx context.Context, new, old Object, dryRun bool) (func(Outcome), error) {
 			return f(ctx, orNil[P](new), orNil[P](old), dryRun)
 		}
 	}

@@ -152,8 +152,8 @@ type Strategy struct {
 	Canonicalize func(obj Object)
 	// Allocate takes what must be unique over objects (cluster IPs, node ports). It is called before all other
 	// hooks, so that these see what will be stored, with old nil on create and new nil on delete; new still changes
-	// until done(stored) is called, exactly once, with whether the write took place. dryRun must leave no trace.
-	Allocate func(ctx context.Context, new, old Object, dryRun bool) (done func(stored bool), err error)
+	// until done is called, exactly once, with what became of the write. dryRun must leave no trace.
+	Allocate func(ctx context.Context, new, old Object, dryRun bool) (done func(Outcome), err error)
 
 	// CreateOnUpdate: PUT may create (leases, endpoints, ... as upstream's AllowCreateOnUpdate).
 	CreateOnUpdate bool

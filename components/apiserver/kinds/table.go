@@ -57,7 +57,7 @@ func (d Deps) now() time.Time {
 type ServiceAllocator interface {
 	// Allocate writes cluster IPs, node ports and health check port into new (nil on delete), and plans the release of
 	// what old (nil on create) had and new has no more.
-	Allocate(ctx context.Context, new, old *corev1.Service, dryRun bool) (done func(stored bool), err error)
+	Allocate(ctx context.Context, new, old *corev1.Service, dryRun bool) (done func(Outcome), err error)
 }
 
 // Table lists every built-in kind, by API group. It makes new rows at each call.

@@ -124,6 +124,9 @@ func New(config Config) (*Server, error) {
 		ErrorLog:          log.New(&s.metrics.handshakes, "", 0),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          config.MaxStreams,
+			SendPingTimeout:               pingAfter,
+			PingTimeout:                   pingAnswer,
+			WriteByteTimeout:              writeStall,
 			MaxReadFrameSize:              1 << 16,
 			MaxReceiveBufferPerStream:     1 << 18,
 			MaxReceiveBufferPerConnection: 1 << 24,
@@ -131,6 +134,14 @@ func New(config Config) (*Server, error) {
 	}
 	return s, nil
 }
+
+// A connection of HTTP/2 is asked whether its client is there when nothing has come for pingAfter; it ends when the answer takes
+// longer than pingAnswer, or when nothing can be sent for writeStall. So partitioned or stopped clients hold no watches.
+const (
+	pingAfter  = 30 * time.Second
+	pingAnswer = 15 * time.Second
+	writeStall = time.Minute
+)
 
 // Handler is the whole chain, for use without a listener.
 func (s *Server) Handler() http.Handler { return s.http.Handler }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/kinds/core"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
@@ -75,7 +76,7 @@ func New(c Config) (*Allocator, error) {
 }
 
 // Allocate implements kinds.ServiceAllocator.
-func (a *Allocator) Allocate(ctx context.Context, new, old *corev1.Service, dryRun bool) (func(stored bool), error) {
+func (a *Allocator) Allocate(ctx context.Context, new, old *corev1.Service, dryRun bool) (func(kinds.Outcome), error) {
 	t := &transaction{allocator: a, ctx: context.WithoutCancel(ctx), new: new, old: old, dryRun: dryRun}
 	if new == nil {
 		return t.end, nil
@@ -92,7 +93,7 @@ func (a *Allocator) Allocate(ctx context.Context, new, old *corev1.Service, dryR
 		err = t.takePorts(new, old)
 	}
 	if err != nil {
-		t.end(false)
+		t.end(kinds.NotStored)
 		return nil, err
 	}
 	return t.end, nil
@@ -109,13 +110,15 @@ type transaction struct {
 	takenPorts []int
 }
 
-// end keeps what was taken and gives back what is no longer used, or the other way round.
-func (t *transaction) end(stored bool) {
+// end keeps what was taken and gives back what is no longer used, or the other way round. Where nobody knows which service is
+// stored, all stays taken, until a repair sees who uses it.
+func (t *transaction) end(outcome kinds.Outcome) {
 	a := t.allocator
 	a.hold(t.takenIPs, t.takenPorts, -1)
-	if t.dryRun {
+	if t.dryRun || outcome == kinds.Unsure {
 		return
 	}
+	stored := outcome == kinds.Stored
 	ips, ports := t.takenIPs, t.takenPorts
 	if stored {
 		ips, ports = t.unused()

@@ -14,7 +14,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
+	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/kinds/core"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
@@ -59,7 +61,7 @@ func (f *fixture) write(t *testing.T, new, old *corev1.Service) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done(true)
+	done(kinds.Stored)
 	if new != nil {
 		f.objects.Put(services, new)
 	} else {
@@ -161,10 +163,39 @@ func TestFailedWritesLeaveNothing(t *testing.T) {
 		t.Error("nothing was given")
 	}
 	f.expect(t, 1, 1)
-	done(false)
+	done(kinds.NotStored)
 	f.expect(t, 0, 0)
 	if len(f.pendingIPs)+len(f.pendingPorts) != 0 {
 		t.Error("something stays pending")
+	}
+}
+
+// TestUnsureWritesGiveNothingBack: what a write may have stored stays taken until a repair that sees which it was.
+func TestUnsureWritesGiveNothingBack(t *testing.T) {
+	for _, happened := range []bool{true, false} {
+		f := newFixture(t, 100, "10.96.0.0/24")
+		s := service("a", corev1.ServiceTypeNodePort, corev1.ServicePort{Port: 80})
+		done, err := f.Allocate(context.Background(), s, nil, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		if happened {
+			want = 1
+			f.objects.Put(services, s)
+		}
+		done(kinds.Unsure)
+		f.expect(t, 1, 1)
+		if len(f.pendingIPs)+len(f.pendingPorts) != 0 {
+			t.Error("something stays pending")
+		}
+		f.Allocator.Clock = clocktesting.NewFakeClock(time.Now().Add(time.Hour)) // past the time that a new address has
+		for range 5 {
+			if err := f.Repair(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.expect(t, want, want)
 	}
 }
 
@@ -175,7 +206,7 @@ func TestDryRunsTakeNothing(t *testing.T) {
 	dry := func(s *corev1.Service) error {
 		done, err := f.Allocate(context.Background(), s, nil, true)
 		if err == nil {
-			done(true)
+			done(kinds.Stored)
 		}
 		f.expect(t, 1, 1)
 		return err
@@ -242,7 +273,7 @@ func TestRangesAddressesComeFrom(t *testing.T) {
 	give := func(name string) error {
 		done, err := f.Allocate(context.Background(), service(name, corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80}), nil, false)
 		if err == nil {
-			done(true)
+			done(kinds.Stored)
 		}
 		return err
 	}
@@ -337,7 +368,7 @@ func TestRacesNeverGiveTwice(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			done(true)
+			done(kinds.Stored)
 			all[i] = s
 		})
 	}

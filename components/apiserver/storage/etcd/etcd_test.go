@@ -1,6 +1,8 @@
 package etcd
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -9,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/goleak"
 
@@ -96,6 +99,41 @@ func TestLeasesAreShared(t *testing.T) {
 	granted, err := s.client.Leases(t.Context())
 	if err != nil || len(granted.Leases) != 1 {
 		t.Errorf("leases: %v, %v", granted, err)
+	}
+}
+
+// TestSlowLeases: who waits for a lease waits only as long as he wants, and who needs none doesn't wait.
+func TestSlowLeases(t *testing.T) {
+	s, err := New(Config{Endpoints: []string{startEtcd(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	id, asked := s.leases.take(time.Hour) // and the answer doesn't come
+	if id != clientv3.NoLease || asked != nil {
+		t.Fatalf("got lease %d", id)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.Create(ended, "/a", nil, time.Hour); !errors.Is(err, context.Canceled) {
+		t.Errorf("waiting for the same lease: %v", err)
+	}
+	if _, err := s.Create(t.Context(), "/b", nil, 2*time.Hour); err != nil {
+		t.Errorf("another lease: %v", err)
+	}
+	done := make(chan error)
+	go func() {
+		_, err := s.Create(t.Context(), "/c", nil, time.Hour)
+		done <- err
+	}()
+	if _, err := s.leases.grant(t.Context(), time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("after the answer: %v", err)
+	}
+	if keys := s.leases.current[time.Hour].keys; keys != 2 {
+		t.Errorf("%d keys are counted", keys)
 	}
 }
 

@@ -21,8 +21,9 @@ type leases struct {
 	client *clientv3.Client
 	reuse  time.Duration // at most
 
-	mu      sync.Mutex
-	current map[time.Duration]*lease // by the life that was asked for
+	mu       sync.Mutex
+	current  map[time.Duration]*lease        // by the life that was asked for
+	granting map[time.Duration]chan struct{} // closed when the question for a lease is answered
 }
 
 type lease struct {
@@ -36,28 +37,56 @@ func (l *leases) attach(ctx context.Context, ttl time.Duration) ([]clientv3.OpOp
 	if ttl <= 0 {
 		return nil, nil
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	current := l.current[ttl]
-	if current == nil || current.keys >= leaseKeys || !time.Now().Before(current.until) {
+	for {
+		id, asked := l.take(ttl)
 		var err error
-		if current, err = l.grant(ctx, ttl); err != nil {
-			return nil, err
+		switch {
+		case id == clientv3.NoLease && asked == nil:
+			if id, err = l.grant(ctx, ttl); err != nil {
+				return nil, err
+			}
+			fallthrough
+		case id != clientv3.NoLease:
+			return []clientv3.OpOption{clientv3.WithLease(id)}, nil
+		}
+		select {
+		case <-asked:
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
-	current.keys++
-	return []clientv3.OpOption{clientv3.WithLease(current.id)}, nil
 }
 
-func (l *leases) grant(ctx context.Context, ttl time.Duration) (*lease, error) {
-	reuse := min(l.reuse, ttl*leaseReusePercent/100)
-	resp, err := l.client.Grant(ctx, int64(math.Ceil((ttl + reuse).Seconds())))
-	if err != nil {
-		return nil, err
+// take counts one more key for the lease there is. Without one, asked is closed when somebody else's question is answered;
+// it is nil if the caller is to ask.
+func (l *leases) take(ttl time.Duration) (id clientv3.LeaseID, asked <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := l.current[ttl]; now != nil && now.keys < leaseKeys && time.Now().Before(now.until) {
+		now.keys++
+		return now.id, nil
+	}
+	if asked := l.granting[ttl]; asked != nil {
+		return clientv3.NoLease, asked
 	}
 	if l.current == nil {
-		l.current = map[time.Duration]*lease{}
+		l.current, l.granting = map[time.Duration]*lease{}, map[time.Duration]chan struct{}{}
 	}
-	l.current[ttl] = &lease{id: resp.ID, until: time.Now().Add(reuse)}
-	return l.current[ttl], nil
+	l.granting[ttl] = make(chan struct{})
+	return clientv3.NoLease, nil
+}
+
+// grant asks for a lease and counts the key of who asked. Nobody is kept from going on meanwhile who needs none.
+func (l *leases) grant(ctx context.Context, ttl time.Duration) (clientv3.LeaseID, error) {
+	reuse := min(l.reuse, ttl*leaseReusePercent/100)
+	resp, err := l.client.Grant(ctx, int64(math.Ceil((ttl + reuse).Seconds())))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.granting[ttl])
+	delete(l.granting, ttl)
+	if err != nil {
+		return clientv3.NoLease, err
+	}
+	l.current[ttl] = &lease{id: resp.ID, until: time.Now().Add(reuse), keys: 1}
+	return resp.ID, nil
 }

@@ -1,0 +1,105 @@
+package cache
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
+)
+
+// restorable is a store that can be exchanged for another; watches stay with the one they began at, as silent as those of an
+// etcd that was restored are.
+type restorable struct{ now atomic.Pointer[memory.Store] }
+
+func (r *restorable) Get(ctx context.Context, key string) (storage.KeyValue, error) {
+	return r.now.Load().Get(ctx, key)
+}
+func (r *restorable) List(ctx context.Context, o storage.Range) (storage.Page, error) {
+	return r.now.Load().List(ctx, o)
+}
+func (r *restorable) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (int64, error) {
+	return r.now.Load().Create(ctx, key, value, ttl)
+}
+func (r *restorable) Update(ctx context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64, error) {
+	return r.now.Load().Update(ctx, key, value, expected, ttl)
+}
+func (r *restorable) Delete(ctx context.Context, key string, expected int64) (int64, error) {
+	return r.now.Load().Delete(ctx, key, expected)
+}
+func (r *restorable) Watch(ctx context.Context, prefix string, after int64) storage.Watcher {
+	return r.now.Load().Watch(ctx, prefix, after)
+}
+func (r *restorable) RequestProgress(ctx context.Context) error {
+	return r.now.Load().RequestProgress(ctx)
+}
+func (r *restorable) Revision(ctx context.Context) (int64, error) { return r.now.Load().Revision(ctx) }
+func (r *restorable) Compact(ctx context.Context, revision int64) error {
+	return r.now.Load().Compact(ctx, revision)
+}
+func (r *restorable) Close() error { return r.now.Load().Close() }
+
+// TestRestoredStore: when the store is at an older revision than before, whoever finds out first, the caches are filled from it,
+// and watches end.
+func TestRestoredStore(t *testing.T) {
+	finders := map[string]func(f *fixture) error{
+		"read": func(f *fixture) error {
+			_, err := f.pods.Get(f.ctx, f.pods.Key("a", "late"), "")
+			return err
+		},
+		"create": func(f *fixture) error {
+			_, err := f.pods.Create(f.ctx, f.pods.Key("a", "other"), pod("a", "other", ""), 0)
+			return err
+		},
+	}
+	for name, find := range finders {
+		t.Run(name, func(t *testing.T) {
+			store := &restorable{}
+			first := memory.NewAt(clock.RealClock{}, 1000)
+			store.now.Store(first)
+			f := start(t, store, Config{})
+			f.create("a", "late", "")
+			w, err := f.pods.Watch(f.ctx, WatchOptions{ResourceVersion: formatRevision(f.set.Revision())})
+			f.must(err)
+			defer w.Close()
+
+			backup := memory.NewAt(clock.RealClock{}, 10)
+			early := pod("a", "early", "")
+			value, err := f.pods.encode(early)
+			f.must(err)
+			_, err = backup.Create(f.ctx, f.pods.Key("a", "early"), value, 0)
+			f.must(err)
+			store.now.Store(backup)
+			t.Cleanup(func() { _ = first.Close() })
+
+			if err := find(f); err != nil && !apierrors.IsServiceUnavailable(err) {
+				t.Errorf("who finds out: %v", err)
+			}
+			for err = nil; err == nil; {
+				_, err = w.Next(f.ctx)
+			}
+			if !apierrors.IsResourceExpired(err) {
+				t.Errorf("watch: %v", err)
+			}
+			for {
+				l, err := f.pods.List(f.ctx, ListOptions{})
+				if apierrors.IsServiceUnavailable(err) {
+					continue // while the caches are filled
+				}
+				f.must(err)
+				if len(l.Entries) == 0 || l.Entries[0].Object.GetName() != "early" || f.set.Revision() >= 1000 {
+					t.Errorf("got %v at %d", l.Entries, f.set.Revision())
+				}
+				break
+			}
+			if _, err := f.pods.Get(f.ctx, f.pods.Key("a", "late"), ""); !apierrors.IsNotFound(err) {
+				t.Errorf("what is not in the backup: %v", err)
+			}
+		})
+	}
+}
