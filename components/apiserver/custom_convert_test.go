@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // converting is a webhook that renames spec.size to spec.length in v2, and back.
@@ -107,5 +108,26 @@ func TestCustomResourceIsConvertedByWebhook(t *testing.T) {
 	f.create(t, "b", `spec: {size: 4}`)
 	if _, err := v2.Get(t.Context(), "b", metav1.GetOptions{}); err == nil || !strings.Contains(err.Error(), "conversion webhook for example.com/v1, Kind=Widget failed: out of order") {
 		t.Errorf("through a broken webhook: %v", err)
+	}
+}
+
+func TestBookmarkOfAnotherVersionNeedsNoWebhook(t *testing.T) {
+	f := startDynamic(t)
+	var broken atomic.Bool
+	broken.Store(true)
+	f.define(t, convertedDefinition(converting(t, &broken)))
+	newer := widgets
+	newer.Version = "v2"
+	w, err := f.dynamic.Resource(newer).Namespace("default").Watch(t.Context(), metav1.ListOptions{
+		SendInitialEvents: new(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	e := <-w.ResultChan()
+	u, ok := e.Object.(*unstructured.Unstructured)
+	if !ok || e.Type != watch.Bookmark || u.GetAPIVersion() != "example.com/v2" || u.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
+		t.Errorf("the end of the initial events: %s %v", e.Type, e.Object)
 	}
 }

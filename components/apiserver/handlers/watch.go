@@ -125,7 +125,7 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 		buf = buf[:0]
 		for i := 0; i < len(batch) && err == nil; i++ {
 			before := len(buf)
-			buf, err = events.append(buf, batch[i])
+			buf, err = events.append(buf, c.own(batch[i]))
 			sent(len(buf) - before)
 			if out.single && err == nil {
 				err = out.send(buf)
@@ -142,6 +142,20 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 			return
 		}
 	}
+}
+
+// own makes a bookmark of a custom resource one of the version that is asked for: it is no object of anybody's, and a
+// webhook that converts must neither see it nor lose its annotation.
+func (c *call) own(e cache.Event) cache.Event {
+	if e.Type != cache.Bookmark || c.kind.Custom == nil || c.version.FromHub == nil {
+		return e
+	}
+	obj := c.version.New()
+	obj.GetObjectKind().SetGroupVersionKind(c.version.WithKind(c.kind.Name))
+	obj.SetResourceVersion(e.Entry.Object.GetResourceVersion())
+	obj.SetAnnotations(e.Entry.Object.GetAnnotations())
+	e.Entry = &cache.Entry{Revision: e.Entry.Revision, Object: obj}
+	return e
 }
 
 // sendFailure ends a watch by an event that says why.
