@@ -127,5 +127,8 @@ func (p *patcher) apply(live kinds.Object, wanted *unstructured.Unstructured) (k
 	if !ok {
 		return nil, fmt.Errorf("applying made a %T", out)
 	}
+	if err := p.check(obj); err != nil {
+		return nil, fmt.Errorf("failed to convert to unversioned (/%s; %s): %w", p.name, p.gvk, err)
+	}
 	return obj, p.strictApply()
 }

@@ -78,6 +78,9 @@ func (c *call) decodeObject(validation string) (kinds.Object, error) {
 	if err := c.decodeInto(into, c.gvk, validation); err != nil {
 		return nil, err
 	}
+	if err := c.check(into); err != nil {
+		return nil, unreadable(err, &c.gvk, c.gvk, nil)
+	}
 	if c.version.Default != nil {
 		c.version.Default(into)
 	}

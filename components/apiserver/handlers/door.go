@@ -82,6 +82,14 @@ func (d *door) format(media serial.MediaType, shape cache.Shape) *cache.Format {
 	return d.cache.Format(d.version.GroupVersion, media, shape)
 }
 
+// check tells what of an object of this version can't be understood.
+func (d *door) check(obj kinds.Object) error {
+	if d.version.Check == nil {
+		return nil
+	}
+	return d.version.Check(obj)
+}
+
 // toHub makes a hub object of one of this version.
 func (d *door) toHub(obj kinds.Object) (kinds.Object, error) {
 	if d.version.ToHub == nil {

@@ -94,7 +94,9 @@ func (p *patcher) next(current *cache.Entry) (kinds.Object, error) {
 	if p.kind == types.StrategicMergePatchType {
 		var shown kinds.Object
 		if shown, err = p.fromHub(current.Object); err == nil {
-			err = p.strategic(serial.WithKind(shown, p.gvk), into)
+			if err = p.strategic(serial.WithKind(shown, p.gvk), into); err == nil {
+				err = p.check(into)
+			}
 		}
 	} else {
 		var body []byte
@@ -130,6 +132,11 @@ func (p *patcher) textual(current []byte, into runtime.Object, gvk schema.GroupV
 		return otherKind(got, p.name, gvk)
 	case got != into || *gotKind != gvk:
 		return invalidPatch(string(patched), fmt.Sprintf("the patch makes %s of %s", gotKind, gvk))
+	}
+	if obj, ok := into.(kinds.Object); ok && !p.isScale() {
+		if err := p.check(obj); err != nil {
+			return invalidPatch(string(patched), err.Error())
+		}
 	}
 	if s, ok := runtime.AsStrictDecodingError(err); ok {
 		problems = append(problems, s.Errors()...)

@@ -31,6 +31,7 @@ func daemonSets() *Kind {
 		Name: "DaemonSet", Resource: "daemonsets", ShortNames: []string{"ds"}, Categories: []string{"all"},
 		Hub:     appsv1.SchemeGroupVersion,
 		Default: apps.DefaultDaemonSet,
+		Check:   apps.CheckDaemonSet,
 		Strategy: strategy[*appsv1.DaemonSet]{
 			PrepareCreate: daemonSetTemplate.create(func(ctx context.Context, d *appsv1.DaemonSet) {
 				daemonSetParts.create(ctx, d)

@@ -29,6 +29,7 @@ type row[P Object] struct {
 	Stored  schema.GroupVersion // Hub if empty
 	AsJSON  bool                // in the store
 	Default func(obj P)
+	Check   func(obj P) error // of the hub version; see Version
 	// Others are further served versions; OthersFirst tells that the preferred one is among them.
 	Others      []Version
 	OthersFirst bool
@@ -93,6 +94,9 @@ func define[P Object](r row[P]) *Kind {
 		ShortNames: r.ShortNames, Categories: r.Categories, Namespaced: !r.Cluster,
 		Hub: r.Hub, Stored: r.Stored, StoredAsJSON: r.AsJSON, Prefix: r.Prefix, Verbs: r.Verbs,
 		Columns: r.Columns, Indexed: r.Indexed, Unselectable: r.Unselectable,
+	}
+	if r.Check != nil {
+		hub.Check = func(obj Object) error { return r.Check(obj.(P)) }
 	}
 	if r.OthersFirst {
 		k.Versions = append(append([]Version{}, r.Others...), hub)

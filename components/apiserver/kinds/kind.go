@@ -105,6 +105,9 @@ type Version struct {
 	// memory; the result is not changed afterwards, unless it came fresh from ToHub.
 	ToHub   func(obj Object) (Object, error)
 	FromHub func(hub Object) (Object, error)
+	// Check tells what of a freshly decoded object can't be understood, though its types are right: upstream's conversions
+	// fail of such. nil if there is nothing of the kind.
+	Check func(obj Object) error
 	// Default sets the defaults of this version on a freshly decoded object
 	// (https://kubernetes.io/docs/reference/using-api/api-concepts/#default-values); idempotent.
 	Default func(obj Object)

@@ -20,7 +20,9 @@ import (
 // DefaultDaemonSet sets the defaults of a daemon set.
 func DefaultDaemonSet(d *appsv1.DaemonSet) {
 	podspec.DefaultTemplate(&d.Spec.Template)
-	SetTemplateGeneration(d, TemplateGeneration(d))
+	if CheckDaemonSet(d) == nil {
+		SetTemplateGeneration(d, TemplateGeneration(d))
+	}
 	u := &d.Spec.UpdateStrategy
 	if u.Type == "" {
 		u.Type = appsv1.RollingUpdateDaemonSetStrategyType
@@ -36,6 +38,16 @@ func DefaultDaemonSet(d *appsv1.DaemonSet) {
 		setDefault(&r.MaxSurge, intstr.FromInt32(0))
 	}
 	setDefault(&d.Spec.RevisionHistoryLimit, 10)
+}
+
+// CheckDaemonSet tells of an annotation of the template's generation that is no number.
+func CheckDaemonSet(d *appsv1.DaemonSet) error {
+	text, set := d.Annotations[appsv1.DeprecatedTemplateGeneration]
+	if !set {
+		return nil
+	}
+	_, err := strconv.ParseInt(text, 10, 64)
+	return err
 }
 
 // TemplateGeneration returns how often the template of a daemon set has changed. It lives in an annotation since the
