@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/version"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/inplacepodresize"
 
 	kruntime "quintet.dev/quintet/components/kubelet/runtime"
 )
@@ -33,6 +34,9 @@ func systemInfo(info kruntime.Info) v1.NodeSystemInfo {
 	}
 }
 
+// declared are the features of which the API server asks before it lets a running pod have them (KEP-5328).
+func declared() []string { return []string{inplacepodresize.IPPRInitContainersFeatureGate} }
+
 // first is the content of the first of files that can be read.
 func first(files ...string) string {
 	for _, file := range files {
@@ -47,6 +51,7 @@ func first(files ...string) string {
 func (n *Node) status(ctx context.Context, current *v1.Node) v1.NodeStatus {
 	s := *current.Status.DeepCopy()
 	s.NodeInfo = n.machine
+	s.DeclaredFeatures = declared()
 	s.Addresses = n.Addresses
 	s.DaemonEndpoints.KubeletEndpoint.Port = n.Port
 	info, engineErr := n.Engine.Info(ctx)

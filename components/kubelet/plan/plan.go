@@ -32,6 +32,13 @@ type Input struct {
 	Limits Limits
 	// Started holds the IDs of containers whose startup probe (if any) passed.
 	Started map[string]bool
+	// Resources are what containers are to have, by name; running ones that have other are resized. Containers without an
+	// entry are left as they are.
+	Resources map[string]runtime.Resources
+	// Renewed holds the IDs of containers that were stopped to be started again, whatever their restart policy.
+	Renewed map[string]bool
+	// Resizing holds containers whose resize is under way (zero) or failed, and when it is tried again, by ID.
+	Resizing map[string]time.Time
 	// Unhealthy holds running containers that a probe condemned, by ID.
 	Unhealthy map[string]Unhealthy
 }
@@ -57,6 +64,8 @@ type Action struct {
 	Attempt int           // of the sandbox or container to make
 	Grace   time.Duration // for stops
 	Message string        // why, for people
+	// Resources are what the container gets, for resizes.
+	Resources runtime.Resources
 }
 
 // Kind is what an action does.
@@ -64,11 +73,12 @@ type Kind string
 
 // The kinds of actions.
 const (
-	CreateSandbox  Kind = "create sandbox"
-	StartContainer Kind = "start container"
-	StopContainer  Kind = "stop container"
-	StopSandbox    Kind = "stop sandbox"
-	Remove         Kind = "remove"
+	CreateSandbox   Kind = "create sandbox"
+	StartContainer  Kind = "start container"
+	ResizeContainer Kind = "resize container"
+	StopContainer   Kind = "stop container"
+	StopSandbox     Kind = "stop sandbox"
+	Remove          Kind = "remove"
 )
 
 // Plan is a decision.
@@ -78,6 +88,8 @@ type Plan struct {
 	Waiting map[string]Waiting
 	// Backoff are the restarts that the actions use up; remember them when they are applied.
 	Backoff map[string]Backoff
+	// Renewed are the containers that are stopped to be started again, by ID: remember them.
+	Renewed []string
 	// WakeAt is when to plan again if nothing happens before; zero is never.
 	WakeAt time.Time
 	// Finished: the pod ended or is ending by itself; it will not be restarted.
@@ -97,10 +109,10 @@ type planner struct {
 // Make decides.
 func Make(in *Input) Plan {
 	p := &planner{in: in, plan: Plan{Waiting: map[string]Waiting{}, Backoff: map[string]Backoff{}}}
-	switch stop, finished := in.Stop, Finished(in.Pod, in.Observed); {
+	switch stop, over := in.Stop, finished(in); {
 	case stop != nil:
 		p.stop(*stop)
-	case finished:
+	case over:
 		p.plan.Finished = true
 		p.stop(Stop{Since: lastFinish(in.Observed), Grace: podGrace(in.Pod)})
 	default:
@@ -243,11 +255,11 @@ func (p *planner) keep(c *v1.Container, sandboxID string) {
 	case run.State == runtime.Running:
 		p.judge(c, run)
 	case run.State == runtime.Exited && run.SandboxID == sandboxID:
-		if restarts(p.in.Pod, c, run) {
+		if p.in.restarts(c, run) {
 			p.restart(c.Name, run)
 		}
 	default: // of an earlier sandbox
-		if IsInit(p.in.Pod, c.Name) || run.State == runtime.Created || restarts(p.in.Pod, c, run) {
+		if IsInit(p.in.Pod, c.Name) || run.State == runtime.Created || p.in.restarts(c, run) {
 			p.start(c.Name, run.Attempt+1)
 		}
 	}
@@ -258,6 +270,13 @@ func (p *planner) judge(c *v1.Container, run *runtime.Container) {
 	if run.Hash != Hash(c) {
 		p.stopContainer(run, deadline, "Container "+c.Name+" definition changed, will be restarted")
 		return
+	}
+	if resizes, restart := Resizes(c, run, p.in.Resources); restart {
+		p.stopContainer(run, deadline, "Container "+c.Name+" resize requires restart")
+		p.plan.Renewed = append(p.plan.Renewed, run.ID)
+		return
+	} else if resizes {
+		p.resize(c, run)
 	}
 	unhealthy, condemned := p.in.Unhealthy[run.ID]
 	if !condemned {

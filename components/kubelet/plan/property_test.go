@@ -129,7 +129,7 @@ func (s *sim) check(p Plan) error {
 			return fmt.Errorf("%s runs %d times", c.Name, running[c.Name])
 		case IsSidecar(c) && running[c.Name] != 1:
 			return fmt.Errorf("sidecar %s does not run", c.Name)
-		case !IsInit(s.in.Pod, c.Name) && running[c.Name] == 0 && (run == nil || restarts(s.in.Pod, c, run)):
+		case !IsInit(s.in.Pod, c.Name) && running[c.Name] == 0 && (run == nil || s.in.restarts(c, run)):
 			return fmt.Errorf("%s should run", c.Name)
 		}
 	}

@@ -41,6 +41,10 @@ func (b Backoff) Next(event, now time.Time, limits Limits) Backoff {
 
 // restart starts a container that ended, unless its back-off lasts.
 func (p *planner) restart(name string, run *runtime.Container) {
+	if p.in.Renewed[run.ID] {
+		p.start(name, run.Attempt+1) // nothing went wrong with it
+		return
+	}
 	backoff := p.in.Backoff[name]
 	if left := backoff.Remaining(run.Finished, p.in.Now, p.in.Limits); left > 0 {
 		p.wake(p.in.Now.Add(left))
@@ -84,8 +88,9 @@ func policyOf(pod *v1.Pod, c *v1.Container) v1.RestartPolicy {
 }
 
 // restarts tells whether a container that ended is started again.
-func restarts(pod *v1.Pod, c *v1.Container, run *runtime.Container) bool {
-	if run.Hash != Hash(c) {
+func (in *Input) restarts(c *v1.Container, run *runtime.Container) bool {
+	pod := in.Pod
+	if run.Hash != Hash(c) || in.Renewed[run.ID] {
 		return true
 	}
 	for _, rule := range c.RestartPolicyRules {
@@ -111,21 +116,22 @@ func matches(codes *v1.ContainerRestartRuleOnExitCodes, code int32) bool {
 	return listed == (codes.Operator == v1.ContainerRestartRuleOnExitCodesOpIn)
 }
 
-// Finished tells whether a pod ended by itself: every container ended for good, or an init container failed for
+// finished tells whether a pod ended by itself: every container ended for good, or an init container failed for
 // good. Sidecars do not count.
-func Finished(pod *v1.Pod, observed *runtime.Pod) bool {
+func finished(in *Input) bool {
+	pod, observed := in.Pod, in.Observed
 	for i := range pod.Spec.InitContainers {
 		c := &pod.Spec.InitContainers[i]
 		run := observed.Container(c.Name)
 		failed := run != nil && run.State == runtime.Exited && (run.ExitCode != 0 || run.StartErr != "")
-		if failed && !IsSidecar(c) && !restarts(pod, c, run) {
+		if failed && !IsSidecar(c) && !in.restarts(c, run) {
 			return true
 		}
 	}
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]
 		run := observed.Container(c.Name)
-		if run == nil || run.State != runtime.Exited || restarts(pod, c, run) {
+		if run == nil || run.State != runtime.Exited || in.restarts(c, run) {
 			return false
 		}
 	}

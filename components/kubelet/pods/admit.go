@@ -69,8 +69,26 @@ func refuse(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *rejection {
 }
 
 func refuseResources(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *rejection {
+	if s := short(pod, node, others); s != nil {
+		return &rejection{reason: "OutOf" + string(s.name), message: "Pod was rejected: " + s.text(), never: true}
+	}
+	return nil
+}
+
+// shortage is a resource of which the node hasn't enough.
+type shortage struct {
+	name                      v1.ResourceName
+	requested, used, capacity int64
+}
+
+func (s *shortage) text() string {
+	return fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d", s.name, s.requested, s.used, s.capacity)
+}
+
+// short tells of what a pod lacks on a node beside others, nil if it fits.
+func short(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *shortage {
 	if limit, ok := node.Status.Allocatable[v1.ResourcePods]; ok && int64(len(others)+1) > limit.Value() {
-		return outOf(v1.ResourcePods, 1, int64(len(others)), limit.Value())
+		return &shortage{v1.ResourcePods, 1, int64(len(others)), limit.Value()}
 	}
 	requests := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})
 	used := v1.ResourceList{}
@@ -96,9 +114,9 @@ func refuseResources(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *rejection {
 			continue
 		}
 		if name == v1.ResourceCPU {
-			return outOf(name, wanted.MilliValue(), taken.MilliValue(), have.MilliValue())
+			return &shortage{name, wanted.MilliValue(), taken.MilliValue(), have.MilliValue()}
 		}
-		return outOf(name, wanted.Value(), taken.Value(), have.Value())
+		return &shortage{name, wanted.Value(), taken.Value(), have.Value()}
 	}
 	return nil
 }
@@ -106,15 +124,6 @@ func refuseResources(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *rejection {
 // extended tells resources that are not Kubernetes' own.
 func extended(name v1.ResourceName) bool {
 	return strings.Contains(string(name), "/") && !strings.Contains(string(name), v1.ResourceDefaultNamespacePrefix)
-}
-
-func outOf(name v1.ResourceName, requested, used, capacity int64) *rejection {
-	return &rejection{
-		reason: "OutOf" + string(name),
-		message: fmt.Sprintf("Pod was rejected: Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
-			name, requested, used, capacity),
-		never: true,
-	}
 }
 
 func hostPorts(pod *v1.Pod) []v1.ContainerPort {

@@ -273,6 +273,7 @@ func (m *Manager) forget(uid types.UID) {
 	m.mu.Lock()
 	delete(m.workers, uid)
 	m.mu.Unlock()
+	m.pokeDeferred()
 }
 
 // others lists pods that take part in admission: those admitted that still have a claim on the node.

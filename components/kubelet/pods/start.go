@@ -22,6 +22,8 @@ func (w *worker) act(ctx context.Context, pod *v1.Pod, observed *runtime.Pod, de
 		switch action.Kind {
 		case plan.CreateSandbox, plan.StartContainer:
 			starts = append(starts, action)
+		case plan.ResizeContainer:
+			w.resizeContainer(ctx, pod, observed, action)
 		case plan.StopContainer:
 			w.stopContainer(ctx, pod, observed, action)
 		case plan.StopSandbox:
@@ -29,6 +31,9 @@ func (w *worker) act(ctx context.Context, pod *v1.Pod, observed *runtime.Pod, de
 		case plan.Remove:
 			w.remove(ctx, action)
 		}
+	}
+	for _, id := range decision.Renewed {
+		w.resize.renewed[id] = true
 	}
 	for name, backoff := range decision.Backoff {
 		w.backoff[name] = backoff

@@ -43,8 +43,10 @@ func (w *worker) decideEnd(now time.Time) {
 
 // over tells that the API has the pod in a final phase: it never runs again.
 func (w *worker) over() bool {
-	return w.pod.Status.Phase == v1.PodSucceeded || w.pod.Status.Phase == v1.PodFailed
+	return ended(w.pod.Status.Phase)
 }
+
+func ended(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }
 
 // deadline is when activeDeadlineSeconds ends the pod; it is called with the lock held.
 func (w *worker) deadline() (time.Time, bool) {

@@ -50,6 +50,8 @@ type worker struct {
 	messages  map[string]string
 	refreshed time.Time
 	unmounted bool // the last attempt to make volumes failed
+	resize    resize
+	freed     bool // other pods may have what this one no longer needs
 	// deeds counts what operations finished: what was observed before one finished is not true any more.
 	deeds int
 	ops   sync.WaitGroup
@@ -65,6 +67,7 @@ func newWorker(m *Manager, uid types.UID) *worker {
 	return &worker{
 		m: m, uid: uid, wake: make(chan struct{}, 1),
 		starting: map[string]bool{}, stopping: map[string]time.Time{}, failures: map[string]plan.Waiting{},
+		resize:    resize{tries: map[string]time.Time{}, renewed: map[string]bool{}},
 		notBefore: map[string]time.Time{}, backoff: map[string]plan.Backoff{}, messages: map[string]string{}, prepared: map[string]prepared{},
 	}
 }
@@ -145,10 +148,15 @@ func (w *worker) claims() *v1.Pod {
 	if w.status != nil {
 		phase = w.status.Phase
 	}
-	if phase == v1.PodSucceeded || phase == v1.PodFailed {
+	if ended(phase) {
 		return nil
 	}
-	return w.pod
+	if w.resize.allocated == nil || w.resize.settled(w.pod) {
+		return w.pod
+	}
+	pod := w.pod.DeepCopy()
+	w.resize.allocate(pod)
+	return pod
 }
 
 func (w *worker) run(ctx context.Context) {
@@ -189,12 +197,17 @@ func (w *worker) look(ctx context.Context) (time.Duration, bool) {
 	now := w.m.Clock.Now()
 	w.admit(&observed)
 	w.decideEnd(now)
+	w.settle(now)
 	pod := w.withAddresses(&observed)
+	w.resize.allocate(pod)
+	wanted := w.wanted(pod)
 	state := w.m.probes.Sync(ctx, pod, &observed, w.ending != nil, w.starting)
 	decision := plan.Make(&plan.Input{
 		Pod: pod, Observed: &observed, Now: now, Stop: w.ending, Busy: w.busy, Stopping: w.stopping, Backoff: w.backoff,
 		NotBefore: w.notBefore, Limits: w.m.Limits, Started: state.Started, Unhealthy: state.Unhealthy,
+		Resources: wanted, Resizing: w.resize.tries, Renewed: w.resize.renewed,
 	})
+	w.followResize(pod, &observed, wanted, now)
 	if w.ending != nil && w.abort != nil {
 		w.abort()
 	}
@@ -202,8 +215,12 @@ func (w *worker) look(ctx context.Context) (time.Duration, bool) {
 	w.report(pod, &observed, &state, &decision, now)
 	gone, deleted, final := w.gone, w.pod.DeletionTimestamp != nil, w.pod
 	w.act(ctx, pod, &observed, &decision)
-	busy := w.busy
+	busy, freed := w.busy, w.freed
+	w.freed = false
 	w.mu.Unlock()
+	if freed {
+		w.m.pokeDeferred()
+	}
 
 	if decision.Done && !busy && (gone || deleted) {
 		return w.finish(ctx, &observed, final, gone)
@@ -331,11 +348,13 @@ func (w *worker) report(pod *v1.Pod, observed *runtime.Pod, state *probes.State,
 		Pod: pod, Observed: observed, Now: now, Runtime: w.m.RuntimeName, Previous: w.previous(), Waiting: waiting,
 		Starting: w.starting, Started: state.Started, Ready: state.Ready, Messages: w.messages, HostIPs: w.m.HostIPs,
 		Done: decision.Done, Unmounted: w.waitsForVolumes(observed),
+		Resizes: w.resize.conditions(),
 	}
 	if w.rejected != nil {
 		in.Reason, in.Message, in.Rejected = w.rejected.reason, w.rejected.message, w.rejected.never
 	}
 	computed := status.Compute(in)
+	w.freed = w.freed || ended(computed.Phase) && (w.status == nil || !ended(w.status.Phase))
 	w.status = &computed
 	if !w.gone {
 		w.m.Status.Set(w.pod, &computed)

@@ -42,6 +42,8 @@ type Runtime interface {
 	// Stop asks a container or sandbox to end (with its stop signal), kills it after grace, and returns when it
 	// ended. One that has ended already, or is gone, is no error. A later Stop may shorten an earlier one.
 	Stop(ctx context.Context, id string, grace time.Duration) error
+	// Resize gives a running container other resources without stopping it. What is zero stays as it is.
+	Resize(ctx context.Context, id string, r Resources) error
 	// Remove deletes a stopped container or sandbox with its writable layer; one that is gone is no error.
 	Remove(ctx context.Context, id string) error
 }
@@ -147,6 +149,17 @@ type Container struct {
 	// MessageFile is the termination message file on the node.
 	MessageFile string
 	User        string // numeric "uid:gid,..." as far as the engine tells, else ""
+	Resources          // that it has now
+	// MemoryRequest is that of ContainerSpec; no Resize changes it.
+	MemoryRequest int64
+}
+
+// Resources are what a container gets of the machine.
+type Resources struct {
+	CPUShares   int64
+	CPUQuota    int64 // microseconds in CPUPeriod; 0 is none
+	CPUPeriod   int64 // microseconds
+	MemoryBytes int64 // 0 is none
 }
 
 // Sandbox returns the newest sandbox, or nil.
@@ -245,22 +258,20 @@ type ContainerSpec struct {
 	SharePID    bool
 	TargetPID   string // container whose process namespace is joined, "" for none
 
-	User           string   // "uid", "uid:gid" or ""
-	Groups         []string // supplementary
-	Privileged     bool
-	ReadOnlyRoot   bool
-	NoNewPrivs     bool
-	AddCaps        []string
-	DropCaps       []string
-	Seccomp        string // "", "unconfined", or the content of a profile
-	AppArmor       string // "", "unconfined", or a profile's name
-	SELinux        []string
-	UnmaskedProc   bool
-	CgroupParent   string
-	CPUShares      int64
-	CPUQuota       int64 // microseconds in CPUPeriod; 0 is none
-	CPUPeriod      int64 // microseconds
-	MemoryBytes    int64 // 0 is none
+	User         string   // "uid", "uid:gid" or ""
+	Groups       []string // supplementary
+	Privileged   bool
+	ReadOnlyRoot bool
+	NoNewPrivs   bool
+	AddCaps      []string
+	DropCaps     []string
+	Seccomp      string // "", "unconfined", or the content of a profile
+	AppArmor     string // "", "unconfined", or a profile's name
+	SELinux      []string
+	UnmaskedProc bool
+	CgroupParent string
+	Resources
+	MemoryRequest  int64 // in bytes; nothing comes of it but what Container tells
 	PidsLimit      int64 // 0 is none
 	OOMScoreAdjust int
 

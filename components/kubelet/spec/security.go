@@ -14,8 +14,9 @@ import (
 	"quintet.dev/quintet/components/kubelet/status"
 )
 
-// resources turns requests and limits into what the kernel's schedulers understand.
-func (b *Builder) resources(c *v1.Container, s *runtime.ContainerSpec) {
+// Resources turns requests and limits into what the kernel's schedulers understand.
+func (b *Builder) Resources(c *v1.Container) runtime.Resources {
+	var s runtime.Resources
 	cpu, ok := c.Resources.Requests[v1.ResourceCPU]
 	limit, limited := c.Resources.Limits[v1.ResourceCPU]
 	if !ok && limited {
@@ -29,6 +30,7 @@ func (b *Builder) resources(c *v1.Container, s *runtime.ContainerSpec) {
 	if memory, ok := c.Resources.Limits[v1.ResourceMemory]; ok {
 		s.MemoryBytes = memory.Value()
 	}
+	return s
 }
 
 // criticalPriority is that of pods the node can't do without.

@@ -155,7 +155,9 @@ func (b *Builder) Container(ctx context.Context, r *Request) (*runtime.Container
 	if c.Lifecycle != nil && c.Lifecycle.StopSignal != nil {
 		s.StopSignal = string(*c.Lifecycle.StopSignal)
 	}
-	b.resources(c, s)
+	s.Resources = b.Resources(c)
+	memory := c.Resources.Requests[v1.ResourceMemory]
+	s.MemoryRequest = memory.Value()
 	if err := b.security(r, s); err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func conditions(in *Input, s *v1.PodStatus) []v1.PodCondition {
 		containersReady,
 		{Type: v1.PodScheduled, Status: v1.ConditionTrue},
 	}
-	ours := map[v1.PodConditionType]bool{}
+	ours := map[v1.PodConditionType]bool{v1.PodResizePending: true, v1.PodResizeInProgress: true}
 	for i := range own {
 		ours[own[i].Type] = true
 		own[i].ObservedGeneration = in.Pod.Generation
@@ -35,7 +35,10 @@ func conditions(in *Input, s *v1.PodStatus) []v1.PodCondition {
 			own = append(own, c)
 		}
 	}
-	return own
+	if final(s.Phase) {
+		return own
+	}
+	return append(own, in.Resizes...)
 }
 
 func find(conditions []v1.PodCondition, kind v1.PodConditionType) *v1.PodCondition {

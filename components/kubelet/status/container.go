@@ -35,6 +35,7 @@ func (in *Input) container(c *v1.Container, waiting string) v1.ContainerStatus {
 		cs.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: waiting}}
 	default:
 		cs.State = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.NewTime(run.Started).Rfc3339Copy()}}
+		actual(run.Resources, cs.Resources)
 		*cs.Started = in.Started[run.ID]
 		cs.Ready = *cs.Started && in.Ready[run.ID]
 	}

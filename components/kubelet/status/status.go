@@ -34,6 +34,9 @@ type Input struct {
 	// Unmounted tells that the pod's volumes are not there yet: no container can start, whatever the sandbox.
 	Unmounted bool
 
+	// Resizes are the conditions of a change of resources that waits or is under way.
+	Resizes []v1.PodCondition
+
 	// Reason and Message explain a pod that was stopped by the node (evicted, rejected, ran too long).
 	Reason, Message string
 	// Rejected tells that the pod never ran here, nor will.

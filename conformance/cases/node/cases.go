@@ -88,6 +88,8 @@ func Cases() []suite.Case {
 			Requirement: "A container MUST run as the user and groups, and with the read-only root file system, that its security context asks for."},
 		{ID: "node/memory-limit", Run: memoryLimit, Reference: limits,
 			Requirement: "A container that uses more memory than its limit MUST be killed and reported as OOMKilled."},
+		{ID: "node/resize", Run: resize, Reference: "https://kubernetes.io/docs/tasks/configure-pod-container/resize-container-resources/",
+			Requirement: "A resize of a running container MUST reach its control group, with a restart only where its policy asks for one, and be reported."},
 		{ID: "node/same-network", Run: sameNetwork, Reference: "https://kubernetes.io/docs/concepts/workloads/pods/#pod-networking",
 			Requirement: "The containers of a pod MUST share one network: they reach each other on localhost and have one address."},
 		{ID: "node/pod-network", Run: podNetwork, Reference: network, Needs: []suite.Feature{suite.PodNetwork, suite.TwoNodes},

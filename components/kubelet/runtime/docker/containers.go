@@ -164,6 +164,7 @@ func (e *Engine) CreateContainer(ctx context.Context, spec *runtime.ContainerSpe
 	labels[labelAttempt] = strconv.Itoa(spec.Attempt)
 	labels[labelHash] = spec.Hash
 	labels[labelMessageFile] = spec.MessageFile
+	labels[labelMemoryRequest] = strconv.FormatInt(spec.MemoryRequest, 10)
 
 	config := &container.Config{
 		Image:       spec.ImageID,
@@ -268,6 +269,16 @@ func (e *Engine) mounts(wanted []runtime.Mount) []mount.Mount {
 // Start implements runtime.Runtime.
 func (e *Engine) Start(ctx context.Context, id string) error {
 	_, err := e.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
+	return mark(err)
+}
+
+// Resize implements runtime.Runtime.
+func (e *Engine) Resize(ctx context.Context, id string, r runtime.Resources) error {
+	wanted := container.Resources{CPUShares: r.CPUShares, CPUQuota: r.CPUQuota, CPUPeriod: r.CPUPeriod, Memory: r.MemoryBytes}
+	if r.MemoryBytes > 0 && e.swap {
+		wanted.MemorySwap = r.MemoryBytes // as when it was made: no swap
+	}
+	_, err := e.api.ContainerUpdate(ctx, id, client.ContainerUpdateOptions{Resources: &wanted})
 	return mark(err)
 }
 

@@ -23,6 +23,8 @@ const (
 	labelHash         = "annotation.io.kubernetes.container.hash"
 	labelMessageFile  = "io.quintet.termination-message-file"
 	labelNode         = "io.quintet.node"
+	// labelMemoryRequest is written down because the engine has no use for a request of memory.
+	labelMemoryRequest = "io.quintet.memory-request"
 
 	typeSandbox   = "podsandbox"
 	typeContainer = "container"

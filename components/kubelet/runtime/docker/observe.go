@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -184,6 +185,12 @@ func translate(in *container.InspectResponse) runtime.Container {
 		Created:     parseTime(in.Created),
 		MessageFile: labels[labelMessageFile],
 		User:        in.Config.User,
+	}
+	if request, err := strconv.ParseInt(labels[labelMemoryRequest], 10, 64); err == nil {
+		c.MemoryRequest = request // a container of an earlier kubelet has no such label
+	}
+	if h := in.HostConfig; h != nil {
+		c.Resources = runtime.Resources{CPUShares: h.CPUShares, CPUQuota: h.CPUQuota, CPUPeriod: h.CPUPeriod, MemoryBytes: h.Memory}
 	}
 	if in.State == nil {
 		c.State = runtime.Created

@@ -3,6 +3,7 @@
 package hollow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/netip"
@@ -195,7 +196,7 @@ func (e *Engine) CreateContainer(_ context.Context, spec *runtime.ContainerSpec)
 	pod := e.pod(spec.Pod)
 	pod.Containers = slices.Insert(pod.Containers, 0, runtime.Container{
 		ID: id, Name: spec.Name, SandboxID: spec.SandboxID, Attempt: spec.Attempt, Image: spec.Image, ImageID: spec.ImageID,
-		Hash: spec.Hash, State: runtime.Created, Created: e.options.Clock.Now(),
+		Hash: spec.Hash, State: runtime.Created, Created: e.options.Clock.Now(), Resources: spec.Resources, MemoryRequest: spec.MemoryRequest,
 	})
 	return id, nil
 }
@@ -290,6 +291,21 @@ func (e *Engine) sandbox(id string) *runtime.Sandbox {
 		if pod.Sandboxes[i].ID == id {
 			return &pod.Sandboxes[i]
 		}
+	}
+	return nil
+}
+
+// Resize implements runtime.Runtime.
+func (e *Engine) Resize(_ context.Context, id string, r runtime.Resources) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := e.container(id)
+	if c == nil {
+		return fmt.Errorf("container %s: %w", id, runtime.ErrNotFound)
+	}
+	c.Resources = runtime.Resources{
+		CPUShares: cmp.Or(r.CPUShares, c.CPUShares), CPUQuota: cmp.Or(r.CPUQuota, c.CPUQuota),
+		CPUPeriod: cmp.Or(r.CPUPeriod, c.CPUPeriod), MemoryBytes: cmp.Or(r.MemoryBytes, c.MemoryBytes),
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ func Run(t *testing.T, s Subject) {
 	}
 	for name, test := range map[string]func(*testing.T, Subject){
 		"info": info, "life of a pod": life, "events": events, "absent": absent, "attempts": attempts, "images": images,
+		"resize": resize,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
 	}
@@ -156,6 +157,40 @@ func life(t *testing.T, s Subject) {
 	s.clean(t, pod.UID)
 	if left := s.pod(t, pod.UID); len(left.Containers)+len(left.Sandboxes) != 0 || left.UID != pod.UID {
 		t.Errorf("left over: %+v", left)
+	}
+}
+
+func resize(t *testing.T, s Subject) {
+	pod := ref("resize")
+	sandbox := s.sandbox(t, pod, 0)
+	id, err := s.Engine.CreateContainer(t.Context(), &runtime.ContainerSpec{
+		Pod: pod, Name: "c", SandboxID: sandbox.ID, Image: s.Image, ImageID: s.Image, Args: s.Sleep, LogMaxSize: "1m", LogMaxFiles: 1,
+		Resources:     runtime.Resources{CPUShares: 256, CPUQuota: 50_000, CPUPeriod: 100_000, MemoryBytes: 64 << 20},
+		MemoryRequest: 32 << 20,
+	})
+	if err == nil {
+		err = s.Engine.Start(t.Context(), id)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := s.observe(t, pod.UID, "c")
+	wanted := runtime.Resources{CPUShares: 512, CPUQuota: 80_000, CPUPeriod: 100_000, MemoryBytes: 96 << 20}
+	for _, change := range []runtime.Resources{wanted, {CPUShares: 128}} {
+		if err := s.Engine.Resize(t.Context(), id, change); err != nil {
+			t.Fatalf("Resize to %+v: %v", change, err)
+		}
+	}
+	wanted.CPUShares = 128
+	c := s.observe(t, pod.UID, "c")
+	if c.Resources != wanted || c.MemoryRequest != 32<<20 {
+		t.Errorf("resized: %+v of memory request %d, want %+v", c.Resources, c.MemoryRequest, wanted)
+	}
+	if c.State != runtime.Running || !c.Started.Equal(started.Started) {
+		t.Errorf("it was started again: %+v", c)
+	}
+	if err := s.Engine.Resize(t.Context(), "absent", wanted); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("Resize of what isn't there: %v", err)
 	}
 }
 

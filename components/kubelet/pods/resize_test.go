@@ -1,0 +1,95 @@
+package pods
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func amounts(cpu, memory string) v1.ResourceList {
+	return v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse(memory)}
+}
+
+func sized(cpu, memory string) *v1.Pod {
+	return &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{
+		Name: "c", Resources: v1.ResourceRequirements{Requests: amounts(cpu, memory), Limits: amounts("4", "4Gi")},
+	}}}}
+}
+
+func TestRefuseResize(t *testing.T) {
+	node := &v1.Node{Status: v1.NodeStatus{Allocatable: v1.ResourceList{
+		v1.ResourceCPU: resource.MustParse("2"), v1.ResourceMemory: resource.MustParse("1Gi"), v1.ResourcePods: resource.MustParse("10"),
+	}}}
+	others := []*v1.Pod{sized("1", "512Mi")}
+	static := sized("1m", "1Mi")
+	static.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "x"}
+	for name, c := range map[string]struct {
+		pod             *v1.Pod
+		reason, message string
+	}{
+		"fits":             {sized("1", "512Mi"), "", ""},
+		"static":           {static, "Infeasible", "static-pods"},
+		"too large":        {sized("2500m", "1Mi"), "Infeasible", "cpu, requested: 2500, capacity: 2000"},
+		"too much memory":  {sized("1", "2Gi"), "Infeasible", "memory, requested: 2147483648, capacity: 1073741824"},
+		"must wait":        {sized("1500m", "1Mi"), "Deferred", "cpu, requested: 1500, used: 1000, capacity: 2000"},
+		"waits for memory": {sized("1", "513Mi"), "Deferred", "memory, requested: 537919488, used: 536870912"},
+	} {
+		if reason, message := refuseResize(c.pod, node, others); reason != c.reason || !strings.Contains(message, c.message) {
+			t.Errorf("%s: %q, %q", name, reason, message)
+		}
+	}
+}
+
+func TestOrderOfResizes(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	important := sized("1", "1Gi")
+	important.Spec.Priority = new(int32(5))
+	guaranteed := sized("4", "4Gi")
+	list := []candidate{
+		{pod: sized("1", "1Gi")},
+		{pod: important, growing: true},
+		{pod: guaranteed, growing: true, since: now.Add(time.Hour)},
+		{pod: sized("1", "1Gi"), growing: true, since: now},
+		{pod: sized("1", "1Gi"), growing: true, since: now.Add(time.Minute)},
+	}
+	for i := range list {
+		for j := range list {
+			got := compareCandidates(list[i], list[j])
+			if (i < j) != (got < 0) || (i == j) != (got == 0) {
+				t.Errorf("%d against %d: %d", i, j, got)
+			}
+		}
+	}
+}
+
+// TestBeginAfterRestart: what was promised before the kubelet was started anew is what the status tells.
+func TestBeginAfterRestart(t *testing.T) {
+	pod := sized("1", "64Mi")
+	var fresh resize
+	if fresh.begin(pod); !fresh.settled(pod) {
+		t.Error("a new pod isn't promised what it asks for")
+	}
+	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodResizePending, Reason: v1.PodReasonDeferred, LastTransitionTime: metav1.Now()}}
+	pod.Status.ContainerStatuses = []v1.ContainerStatus{{
+		Name: "c", AllocatedResources: amounts("500m", "64Mi"),
+		Resources: &v1.ResourceRequirements{Requests: amounts("500m", "64Mi"), Limits: amounts("2", "2Gi")},
+	}}
+	var r resize
+	r.begin(pod)
+	if r.settled(pod) || r.pending == nil || r.progress != nil {
+		t.Fatalf("%+v", r)
+	}
+	has := pod.DeepCopy()
+	r.allocate(has)
+	c := &has.Spec.Containers[0]
+	if c.Resources.Requests.Cpu().MilliValue() != 500 || c.Resources.Limits.Cpu().Value() != 2 {
+		t.Errorf("promised %+v", c.Resources)
+	}
+	if pod.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1 {
+		t.Error("the pod itself was changed")
+	}
+}
