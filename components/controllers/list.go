@@ -21,6 +21,7 @@ import (
 	"quintet.dev/quintet/components/controllers/replicaset"
 	"quintet.dev/quintet/components/controllers/runner"
 	"quintet.dev/quintet/components/controllers/serviceaccount"
+	"quintet.dev/quintet/components/controllers/servicecidrs"
 	"quintet.dev/quintet/components/controllers/statefulset"
 	"quintet.dev/quintet/components/controllers/storageprotection"
 	"quintet.dev/quintet/components/controllers/tainteviction"
@@ -112,6 +113,8 @@ func list() []entry {
 			}, ""},
 		{"validatingadmissionpolicy-status-controller", "validatingadmissionpolicy-status-controller", "validatingadmissionpolicy-status-controller",
 			"validatingadmissionpolicy-status", func(c *Config) int { return c.ConcurrentPolicySyncs }, makePolicyStatus, ""},
+		{"service-cidr-controller", "service-cidr-controller", "service-cidrs-controller", "service-cidr-controller", five,
+			plain(servicecidrs.New), "networking.k8s.io/v1/servicecidrs"},
 		{"node-ipam-controller", "nodeipam", "node-controller", "cidrAllocator", one, makeNodeIPAM, ""},
 	}
 }
