@@ -130,13 +130,21 @@ func (s *step) partition() int {
 	return max(int(ptr.Deref(rolling.Partition, 0))-first(s.set), 0)
 }
 
-// shrink deletes pods that are too many, from the highest ordinal down.
+// shrink deletes pods that are too many, from the highest ordinal down. In order, one that doesn't serve waits for those
+// below it that don't either: a set whose pods are broken keeps them.
 func (s *step) shrink() {
 	if s.finished {
 		return
 	}
-	for _, pod := range s.plan.condemned {
-		if pod.DeletionTimestamp == nil {
+	broken := -1 // the last, so the lowest, of those that don't serve
+	for i, pod := range s.plan.condemned {
+		if !s.serves(pod) {
+			broken = i
+		}
+	}
+	for i, pod := range s.plan.condemned {
+		waits := s.ordered && i < broken && !s.serves(pod)
+		if pod.DeletionTimestamp == nil && !waits {
 			s.plan.delete = append(s.plan.delete, pod)
 		}
 		if s.ordered {

@@ -131,6 +131,33 @@ func TestInOrder(t *testing.T) {
 	}
 }
 
+func TestBrokenPodsAreNotScaledDown(t *testing.T) {
+	for name, c := range map[string]struct {
+		broken []int // ordinals
+		want   string
+	}{
+		"none":             {nil, "[2]"},
+		"all":              {[]int{0, 1, 2}, "[]"},
+		"the one to go":    {[]int{2}, "[2]"},
+		"one below it too": {[]int{1, 2}, "[]"},
+		"one below it":     {[]int{1}, "[2]"},
+		"one that stays":   {[]int{0}, "[]"},
+	} {
+		w := newWorld(t, 1, 3, apps.OrderedReadyPodManagement)
+		w.settle(func() {})
+		w.o.set.Spec.Replicas = ptr.To[int32](1)
+		for _, pod := range w.o.pods {
+			if slices.Contains(c.broken, ordinal(w.o.set, pod)) {
+				pod.Status.Conditions = nil
+			}
+		}
+		w.reconcile()
+		if got := fmt.Sprint(w.ordinals(func(p *v1.Pod) bool { return p.DeletionTimestamp != nil })); got != c.want {
+			t.Errorf("%s is broken: deletes %s, not %s", name, got, c.want)
+		}
+	}
+}
+
 func TestPartition(t *testing.T) {
 	w := newWorld(t, 1, 4, apps.OrderedReadyPodManagement)
 	w.settle(func() {})
