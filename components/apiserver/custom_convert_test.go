@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// converting is a webhook that renames spec.size to spec.length in v2, and back.
+// converting is a webhook that renames spec.size to spec.length in v2, and back, and counts in an annotation how often.
 func converting(t *testing.T, broken *atomic.Bool) apiextensionsv1.WebhookClientConfig {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,6 +34,9 @@ func converting(t *testing.T, broken *atomic.Bool) apiextensionsv1.WebhookClient
 			if err := u.UnmarshalJSON(raw.Raw); err != nil {
 				t.Error(err)
 			}
+			if u.GetName() == "" {
+				t.Errorf("asked to convert what is no object: %s", raw.Raw)
+			}
 			from, to := "size", "length"
 			if strings.HasSuffix(review.Request.DesiredAPIVersion, "v1") {
 				from, to = to, from
@@ -43,6 +46,7 @@ func converting(t *testing.T, broken *atomic.Bool) apiextensionsv1.WebhookClient
 				_ = unstructured.SetNestedField(u.Object, value, "spec", to)
 			}
 			u.SetAPIVersion(review.Request.DesiredAPIVersion)
+			u.SetAnnotations(map[string]string{"rounds": u.GetAnnotations()["rounds"] + "I"})
 			review.Response.ConvertedObjects = append(review.Response.ConvertedObjects, runtime.RawExtension{Object: u})
 		}
 		review.Request = nil
@@ -129,5 +133,51 @@ func TestBookmarkOfAnotherVersionNeedsNoWebhook(t *testing.T) {
 	u, ok := e.Object.(*unstructured.Unstructured)
 	if !ok || e.Type != watch.Bookmark || u.GetAPIVersion() != "example.com/v2" || u.GetAnnotations()[metav1.InitialEventsAnnotationKey] != "true" {
 		t.Errorf("the end of the initial events: %s %v", e.Type, e.Object)
+	}
+}
+
+func TestWhatAWebhookAddsIsManagedByNobody(t *testing.T) {
+	f := startDynamic(t)
+	var broken atomic.Bool
+	f.define(t, convertedDefinition(converting(t, &broken)))
+	newer := widgets
+	newer.Version = "v2"
+	v2 := f.dynamic.Resource(newer).Namespace("default")
+	made := &unstructured.Unstructured{}
+	if err := made.UnmarshalJSON([]byte(`{"apiVersion":"example.com/v2","kind":"Widget","metadata":{"name":"a"},"spec":{"length":3}}`)); err != nil {
+		t.Fatal(err)
+	}
+	fields := func(u *unstructured.Unstructured, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.GetAnnotations()["rounds"] == "" {
+			t.Fatalf("the webhook added nothing: %v", u)
+		}
+		var all []string
+		for _, e := range u.GetManagedFields() {
+			all = append(all, e.Manager+" "+string(e.FieldsV1.Raw))
+		}
+		return strings.Join(all, "; ")
+	}
+	const first = `first {"f:spec":{".":{},"f:length":{}}}`
+	if got := fields(v2.Create(t.Context(), made, metav1.CreateOptions{FieldManager: "first"})); got != first {
+		t.Errorf("created: %s", got)
+	}
+	a, err := v2.Get(t.Context(), "a", metav1.GetOptions{})
+	if got := fields(a, err); got != first {
+		t.Errorf("got: %s", got)
+	}
+	applied := made.DeepCopy()
+	applied.SetName("b")
+	if got := fields(v2.Apply(t.Context(), "b", applied, metav1.ApplyOptions{FieldManager: "first"})); got != `first {"f:spec":{"f:length":{}}}` {
+		t.Errorf("applied: %s", got)
+	}
+	if got := fields(v2.Update(t.Context(), a, metav1.UpdateOptions{FieldManager: "second"})); got != first {
+		t.Errorf("updated with the same: %s", got)
+	}
+	if got := fields(v2.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{FieldManager: "third"})); got != first+`; third {"f:metadata":{"f:labels":{".":{},"f:x":{}}}}` {
+		t.Errorf("patched: %s", got)
 	}
 }

@@ -34,7 +34,7 @@ func (p *patcher) applyObject() error {
 				return nil, apierrors.NewConflict(p.resource, p.name, fmt.Errorf(
 					"uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
 			}
-			return p.apply(p.kindHub(), wanted)
+			return p.apply(p.nothing(), wanted)
 		}
 	}
 	e, created, err := p.run(ch)
@@ -43,8 +43,6 @@ func (p *patcher) applyObject() error {
 	}
 	return p.stored(codeOf(created), e)
 }
-
-func (p *patcher) kindHub() kinds.Object { return p.call.kind.HubVersion().New() }
 
 // readApply reads the patch, which is YAML and a whole object of the request's kind.
 func (p *patcher) readApply() (*unstructured.Unstructured, error) {
@@ -111,7 +109,7 @@ func (p *patcher) strictApply() error {
 	return nil
 }
 
-// apply merges the patch into live, a hub object that isn't changed.
+// apply merges the patch into live, a hub object or nothing, which isn't changed.
 func (p *patcher) apply(live kinds.Object, wanted *unstructured.Unstructured) (kinds.Object, error) {
 	fields, err := p.fields()
 	if err != nil {
