@@ -52,6 +52,7 @@ require (
 	k8s.io/component-helpers v0.36.6
 	k8s.io/cri-streaming v0.36.6
 	k8s.io/dynamic-resource-allocation v0.36.6
+	k8s.io/externaljwt v0.36.6
 	k8s.io/klog/v2 v2.140.0
 	k8s.io/kms v0.36.6
 	k8s.io/kube-aggregator v0.36.6

@@ -41,6 +41,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage/etcd"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 	"quintet.dev/quintet/components/apiserver/tokens"
+	"quintet.dev/quintet/components/apiserver/tokens/external"
 )
 
 // Server is an API server. Its parts are made by New in the order in which they stand here.
@@ -64,7 +65,8 @@ type Server struct {
 	services  *services.Allocator
 	ranges    []netip.Prefix // of cluster IPs
 	tokens    *tokens.Tokens
-	keyFiles  *follow.Files // of tokens
+	keyFiles  *follow.Files    // of tokens
+	signer    *external.Signer // of tokens, in another process; nil without
 	authn     *authn.Chain
 	authz     *authz.Chain
 	admission *admission.Chain
@@ -126,6 +128,7 @@ func (s *Server) abandon() {
 	}
 	s.audit.Close()
 	s.authn.Close()
+	s.signer.Close()
 	s.closeStore()
 	s.endTracing(context.Background())
 }
@@ -276,6 +279,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer s.closeStore()
 	defer s.connector.Close()
 	defer s.authn.Close()
+	defer s.signer.Close()
 	// The parts behind the front outlive ctx, as long as the front drains.
 	behind, stop := context.WithCancel(context.WithoutCancel(ctx))
 	group, behind := errgroup.WithContext(behind)
@@ -286,6 +290,7 @@ func (s *Server) Run(ctx context.Context) error {
 	group.Go(func() error { return s.caches.Run(behind) })
 	group.Go(func() error { return s.authn.Run(behind) })
 	group.Go(func() error { return s.keyFiles.Run(behind, s.config.Clock) })
+	group.Go(func() error { return s.signer.Run(behind) })
 	group.Go(func() error { return s.connector.Run(behind, s.config.Clock) })
 	group.Go(func() error { return s.authz.Run(behind) })
 	group.Go(func() error { return s.admission.Run(behind) })

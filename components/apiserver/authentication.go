@@ -62,6 +62,7 @@ func (c *Config) addServiceAccountFlags(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&c.ServiceAccountIssuers, "service-account-issuer", nil, "Issuer of service account tokens; may be given several times: the first signs, all are accepted.")
 	fs.StringArrayVar(&c.ServiceAccountKeyFiles, "service-account-key-file", nil, "Keys that verify service account tokens; may be given several times.")
 	fs.StringVar(&c.ServiceAccountSigningKey, "service-account-signing-key-file", "", "Private key that signs service account tokens.")
+	fs.StringVar(&c.ServiceAccountSigningEndpoint, "service-account-signing-endpoint", "", "Unix socket of a process that signs service account tokens; excludes --service-account-signing-key-file and --service-account-key-file.")
 	fs.StringVar(&c.ServiceAccountJWKSURI, "service-account-jwks-uri", "", "Where the keys of tokens can be read; by default at this server.")
 	fs.DurationVar(&c.ServiceAccountMaxTokenExpiration, "service-account-max-token-expiration", 0, "Longest life of a service account token; 0 means no bound.")
 	fs.Var((*not)(&c.NoTokenExtension), "service-account-extend-token-expiration", "Let tokens that pods get by default live for a year.")
@@ -82,6 +83,9 @@ func (c *Config) checkServiceAccounts() error {
 		case slices.Contains(c.ServiceAccountIssuers[:i], issuer):
 			return fmt.Errorf("--service-account-issuer %q is already specified", issuer)
 		}
+	}
+	if err := c.checkSigningEndpoint(); err != nil {
+		return err
 	}
 	if uri := c.ServiceAccountJWKSURI; uri != "" {
 		u, err := url.Parse(uri)
@@ -111,7 +115,7 @@ func (f *anonymousFlag) Set(s string) error {
 	return err
 }
 
-// makeTokens makes what signs and verifies service account tokens. Its keys follow their files.
+// makeTokens makes what signs and verifies service account tokens. Its keys follow their files, or those of an external signer.
 func (s *Server) makeTokens() (err error) {
 	c := &s.config
 	config := tokens.Config{
@@ -119,6 +123,9 @@ func (s *Server) makeTokens() (err error) {
 		MaxExpiration: c.ServiceAccountMaxTokenExpiration, ExtendExpiration: !c.NoTokenExtension, NoLookup: c.NoTokenLookup,
 		JWKSURI: s.jwksURI(), Objects: s.local, Clock: c.Clock,
 		Used: measures.Counters(s.registry, "serviceaccount_", "Uses of tokens of service accounts.", tokens.Uses()),
+	}
+	if c.ServiceAccountSigningEndpoint != "" {
+		return s.makeRemoteTokens(config)
 	}
 	paths := c.ServiceAccountKeyFiles
 	if c.ServiceAccountSigningKey != "" {

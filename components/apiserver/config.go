@@ -101,6 +101,7 @@ type Config struct {
 	ServiceAccountIssuers            []string
 	ServiceAccountKeyFiles           []string
 	ServiceAccountSigningKey         string // file
+	ServiceAccountSigningEndpoint    string // Unix socket of a process that signs; excludes key files
 	ServiceAccountJWKSURI            string
 	ServiceAccountMaxTokenExpiration time.Duration
 	NoTokenExtension                 bool

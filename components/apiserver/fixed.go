@@ -59,11 +59,10 @@ func addFixedFlags(fs *pflag.FlagSet) {
 		"coordinated-leadership-renew-deadline": {"duration", []string{"10s"}, noGate + " (CoordinatedLeaderElection)", ""},
 		"coordinated-leadership-retry-period":   {"duration", []string{"2s"}, noGate + " (CoordinatedLeaderElection)", ""},
 
-		"egress-selector-config-file":      {"string", []string{""}, "connections go out straight; there is no proxy to choose", ""},
-		"service-account-signing-endpoint": {"string", []string{""}, "tokens are signed with the key of --service-account-signing-key-file", ""},
-		"allow-metric-labels":              {"stringToString", []string{""}, noPolicy, ""},
-		"allow-metric-labels-manifest":     {"string", []string{""}, noPolicy, ""},
-		"show-hidden-metrics-for-version":  {"string", []string{"", "1.35"}, "no metric is hidden", ""},
+		"egress-selector-config-file":     {"string", []string{""}, "connections go out straight; there is no proxy to choose", ""},
+		"allow-metric-labels":             {"stringToString", []string{""}, noPolicy, ""},
+		"allow-metric-labels-manifest":    {"string", []string{""}, noPolicy, ""},
+		"show-hidden-metrics-for-version": {"string", []string{"", "1.35"}, "no metric is hidden", ""},
 	} {
 		f.value = f.allowed[0]
 		only := slices.DeleteFunc(slices.Clone(f.allowed), func(v string) bool { return v == "" })

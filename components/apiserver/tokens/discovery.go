@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/go-jose/go-jose/v4"
 )
@@ -49,11 +50,11 @@ func checkURL(s string) error {
 // ServeConfiguration answers ConfigurationPath.
 func (d *Discovery) ServeConfiguration(w http.ResponseWriter, _ *http.Request) {
 	var algorithms []string
-	for _, k := range d.tokens.ring.Load().keys {
+	for _, k := range d.tokens.ring.Load().told {
 		algorithms = append(algorithms, k.Algorithm)
 	}
 	slices.Sort(algorithms)
-	serve(w, "application/json", struct {
+	d.serve(w, "application/json", struct {
 		Issuer        string   `json:"issuer"`
 		JWKSURI       string   `json:"jwks_uri"`
 		ResponseTypes []string `json:"response_types_supported"`
@@ -64,10 +65,13 @@ func (d *Discovery) ServeConfiguration(w http.ResponseWriter, _ *http.Request) {
 
 // ServeKeys answers KeysPath.
 func (d *Discovery) ServeKeys(w http.ResponseWriter, _ *http.Request) {
-	serve(w, "application/jwk-set+json", jose.JSONWebKeySet{Keys: d.tokens.ring.Load().keys})
+	d.serve(w, "application/jwk-set+json", jose.JSONWebKeySet{Keys: d.tokens.ring.Load().told})
 }
 
-func serve(w http.ResponseWriter, contentType string, document any) {
+// fresh is for how long the documents are good, unless somebody else has the keys.
+const fresh = time.Hour
+
+func (d *Discovery) serve(w http.ResponseWriter, contentType string, document any) {
 	body, err := json.Marshal(document)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -75,7 +79,11 @@ func serve(w http.ResponseWriter, contentType string, document any) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", contentType)
-	h.Set("Cache-Control", "public, max-age=3600")
+	age := fresh
+	if d.tokens.cfg.Remote != nil {
+		age = d.tokens.cfg.Remote.Fresh()
+	}
+	h.Set("Cache-Control", "public, max-age="+strconv.Itoa(int(age.Seconds())))
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.Write(body) //nolint:errcheck // the client is gone
 }

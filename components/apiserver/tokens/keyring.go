@@ -13,6 +13,7 @@ import (
 type keyring struct {
 	signer jose.Signer // nil: nothing is signed
 	keys   []jose.JSONWebKey
+	told   []jose.JSONWebKey // those of keys that others may know
 	// verified remembers the claims of tokens whose signature was right, by hash of the token. What the claims say is
 	// checked on every use.
 	verified *lru.Cache
@@ -49,5 +50,6 @@ func newKeyring(signer crypto.Signer, public []crypto.PublicKey) (*keyring, erro
 	if len(r.keys) == 0 {
 		return nil, errors.New("service-account-key-file: no key to verify service account tokens with")
 	}
+	r.told = r.keys
 	return r, nil
 }

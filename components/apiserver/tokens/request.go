@@ -2,6 +2,7 @@ package tokens
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,7 +37,7 @@ func (t *Tokens) Request(ctx context.Context, namespace, name string, request *a
 	if err := check(out, namespace, name); err != nil {
 		return nil, err
 	}
-	if t.ring.Load().signer == nil {
+	if t.cfg.Remote == nil && t.ring.Load().signer == nil {
 		return nil, apierrors.NewServiceUnavailable("this API server has no key to sign service account tokens; set --service-account-signing-key-file")
 	}
 	account, err := objects.As[*corev1.ServiceAccount](t.cfg.Objects.Live(ctx, corev1.Resource("serviceaccounts"), namespace, name))
@@ -54,7 +55,7 @@ func (t *Tokens) Request(ctx context.Context, namespace, name string, request *a
 	now := t.cfg.Clock.Now()
 	life := t.lifetime(ctx, out, &b, now)
 	c := newClaims(t.cfg.Issuers[0], out.Spec.Audiences, b, now, life)
-	token, err := t.sign(c)
+	token, err := t.sign(ctx, c)
 	if err != nil {
 		return nil, apierrors.NewInternalError(fmt.Errorf("failed to generate token: %w", err))
 	}
@@ -112,7 +113,7 @@ func (t *Tokens) lifetime(ctx context.Context, r *authenticationv1.TokenRequest,
 	life := time.Duration(asked) * time.Second
 	if t.cfg.ExtendExpiration && asked == extendableSeconds && b.Pod != nil && t.own(r.Spec.Audiences) {
 		b.WarnAfter = jwt.NewNumericDate(now.Add(life))
-		return extendedLife
+		return t.cfg.ExtendedLife
 	}
 	return life
 }
@@ -193,7 +194,14 @@ func (t *Tokens) nodeOf(ctx context.Context, name string) (*ref, error) {
 	return &ref{node.Name, string(node.UID)}, nil
 }
 
-func (t *Tokens) sign(c claims) (string, error) {
+func (t *Tokens) sign(ctx context.Context, c claims) (string, error) {
+	if t.cfg.Remote != nil {
+		payload, err := json.Marshal(c)
+		if err != nil {
+			return "", err
+		}
+		return t.cfg.Remote.Sign(ctx, payload)
+	}
 	signer := t.ring.Load().signer
 	if signer == nil {
 		return "", errors.New("no signing key")

@@ -17,6 +17,8 @@ import (
 type Config struct {
 	// Issuers are the values of the claim "iss" that are accepted; the first is put into new tokens.
 	Issuers []string
+	// Remote signs new tokens, in the place of Signer and Keys. SetRemoteKeys is to be called before tokens are verified.
+	Remote Remote
 	// Signer signs new tokens; nil makes TokenRequests fail.
 	Signer crypto.Signer
 	// Keys verify tokens, besides Signer's own.
@@ -25,6 +27,8 @@ type Config struct {
 	Audiences []string
 	// MaxExpiration shortens what is asked for; 0 means no limit.
 	MaxExpiration time.Duration
+	// ExtendedLife is how long those tokens live that ExtendExpiration is about; 0 means a year.
+	ExtendedLife time.Duration
 	// ExtendExpiration lets the tokens that pods get by default live for a year, for clients that don't read the file
 	// again. The kubelet renews it hourly all the same.
 	ExtendExpiration bool
@@ -58,7 +62,13 @@ func New(cfg Config) (*Tokens, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.RealClock{}
 	}
+	if cfg.ExtendedLife == 0 {
+		cfg.ExtendedLife = extendedLife
+	}
 	t := &Tokens{cfg: cfg}
+	if cfg.Remote != nil {
+		return t, nil
+	}
 	if err := t.SetKeys(cfg.Signer, cfg.Keys); err != nil {
 		return nil, err
 	}

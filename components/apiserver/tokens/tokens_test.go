@@ -270,13 +270,13 @@ func TestForgeries(t *testing.T) {
 	}
 	mismatch := newClaims(issuer, []string{issuer}, binding{Namespace: "ns", ServiceAccount: ref{"builder", "sa-uid"}}, f.clock.Now(), time.Hour)
 	mismatch.Subject = "system:serviceaccount:kube-system:admin"
-	wrongSubject, err := f.sign(mismatch)
+	wrongSubject, err := f.sign(t.Context(), mismatch)
 	if err != nil {
 		t.Fatal(err)
 	}
 	endless := newClaims(issuer, []string{issuer}, binding{Namespace: "ns", ServiceAccount: ref{"builder", "sa-uid"}}, f.clock.Now(), time.Hour)
 	endless.Expiry = nil
-	noExpiry, err := f.sign(endless)
+	noExpiry, err := f.sign(t.Context(), endless)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestLegacySecretToken(t *testing.T) {
 	f := newFixture(t, key, func(c *Config) { c.Used = func(u Use) { used[u]++ } })
 	c := claims{Claims: jwt.Claims{Issuer: legacyIssuer, Subject: "system:serviceaccount:ns:builder"},
 		legacy: legacy{ServiceAccountName: "builder", ServiceAccountUID: "sa-uid", SecretName: "tok", Namespace: "ns"}}
-	token, err := f.sign(c)
+	token, err := f.sign(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	tokenjwt "k8s.io/apiserver/pkg/authentication/token/jwt"
+	"k8s.io/klog/v2"
 )
 
 // deletionLeeway is how long a token outlives the deletion of what it is bound to, so that a pod can say goodbye.
@@ -44,7 +45,7 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string) (*authenti
 	if len(token) > maxTokenBytes || !t.ours(token) {
 		return nil, false, nil
 	}
-	c, err := t.verify(token)
+	c, err := t.verify(ctx, token)
 	if err != nil {
 		return nil, false, err
 	}
@@ -88,7 +89,7 @@ func (t *Tokens) ours(token string) bool {
 }
 
 // verify returns the claims of a token that one of the keys has signed. They are shared and must not be changed.
-func (t *Tokens) verify(token string) (*claims, error) {
+func (t *Tokens) verify(ctx context.Context, token string) (*claims, error) {
 	hash := sha256.Sum256([]byte(token))
 	ring := t.ring.Load()
 	if known, ok := ring.verified.Get(hash); ok {
@@ -101,6 +102,13 @@ func (t *Tokens) verify(token string) (*claims, error) {
 	kid := ""
 	if len(parsed.Headers) > 0 {
 		kid = parsed.Headers[0].KeyID
+	}
+	if t.cfg.Remote != nil && !slices.ContainsFunc(ring.keys, func(k jose.JSONWebKey) bool { return k.KeyID == kid }) {
+		if err := t.cfg.Remote.Refresh(ctx); err != nil {
+			klog.FromContext(ctx).Error(err, "Looking for the key of a service account token", "kid", kid)
+			return nil, errSignature
+		}
+		ring = t.ring.Load()
 	}
 	for i := range ring.keys {
 		if kid != "" && kid != ring.keys[i].KeyID {
