@@ -28,6 +28,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/bootstrap"
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/connect"
+	"quintet.dev/quintet/components/apiserver/egress"
 	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/handlers"
@@ -50,6 +51,7 @@ type Server struct {
 	gates  *gates.Gates
 
 	listener net.Listener     // opened first, as a taken port is the likeliest failure
+	egress   *egress.Ways     // to others
 	opened   storage.Store    // as it is, and
 	store    storage.Store    // encrypted and measured
 	keys     *encryption.Keys // of values in the store; nil if they lie there open
@@ -98,6 +100,7 @@ func New(config Config) (*Server, error) {
 	for _, step := range []func() error{
 		s.setGates,
 		s.listen,
+		s.makeEgress,
 		s.makeTracing,
 		s.openStore,
 		s.makeEncryption,
@@ -133,6 +136,13 @@ func (s *Server) abandon() {
 	s.endTracing(context.Background())
 }
 
+func (s *Server) makeEgress() (err error) {
+	if s.egress, err = egress.Load(s.config.EgressFile); err != nil {
+		return fmt.Errorf("--egress-selector-config-file: %w", err)
+	}
+	return nil
+}
+
 func (s *Server) openStore() error {
 	switch {
 	case s.config.Store != nil:
@@ -146,6 +156,7 @@ func (s *Server) openStore() error {
 			CAFile:    s.config.EtcdCAFile, CertFile: s.config.EtcdCertFile, KeyFile: s.config.EtcdKeyFile,
 			LeaseReuse: s.config.EtcdLeaseReuse,
 			Tracing:    s.tracing,
+			Dial:       s.egress.Etcd(),
 		})
 		if err != nil {
 			return err

@@ -167,6 +167,7 @@ func (s *Server) makeAuthentication() (err error) {
 		ServiceAccounts: s.tokens, ServiceAccountIssuers: c.ServiceAccountIssuers,
 		BootstrapTokens: c.BootstrapTokenAuth, Objects: s.local,
 		OIDC: c.OIDC, ConfigFile: c.AuthenticationConfigFile, Webhook: c.TokenWebhook,
+		Dial: s.egress.ControlPlane(), Egress: s.egress.Lookup(),
 		Anonymous: !c.NoAnonymousAuth, AnonymousGiven: c.anonymousGiven,
 		Audiences: s.tokens.Audiences(), Identity: c.Identity, Clock: c.Clock,
 	})

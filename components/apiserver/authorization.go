@@ -27,6 +27,7 @@ func (s *Server) makeAuthorization() (err error) {
 	s.authz, err = authz.New(authz.Config{
 		Modes: s.config.AuthorizationModes, Webhook: s.config.AuthorizationWebhook, ConfigFile: s.config.AuthorizationConfigFile,
 		PolicyFile: s.config.AuthorizationPolicyFile,
+		Dial:       s.egress.ControlPlane(),
 		Objects:    s.local, NodeRules: policy.NodeRules(), Clock: s.config.Clock,
 	})
 	return err

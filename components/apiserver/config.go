@@ -118,6 +118,8 @@ type Config struct {
 
 	Audit auditing.Config
 
+	EgressFile              string // EgressSelectorConfiguration: how others are connected to
+	PassRedirects           bool   // of extension servers, to clients
 	ProxyClientCert         string // file
 	ProxyClientKey          string // file
 	EnableAggregatorRouting bool

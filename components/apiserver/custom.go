@@ -26,7 +26,7 @@ type custom struct {
 
 func (s *Server) makeCustom() error {
 	s.custom.manager = crd.New(crd.Config{
-		Objects: s.local, Install: s.installCustom, List: s.listCustom, Services: s.resolver(), Clock: s.config.Clock,
+		Objects: s.local, Install: s.installCustom, List: s.listCustom, Services: s.resolver(), Egress: s.egress.Webhooks(), Clock: s.config.Clock,
 	})
 	return nil
 }

@@ -35,11 +35,10 @@ const (
 
 func addFixedFlags(fs *pflag.FlagSet) {
 	for name, f := range map[string]*fixed{
-		"aggregator-reject-forwarding-redirect": {"bool", []string{"true"}, "redirects of extension servers are never passed on", ""},
-		"enable-garbage-collector":              {"bool", []string{"true"}, "what is deleted always waits for its dependents as it is asked to", ""},
-		"enable-logs-handler":                   {"bool", []string{"false"}, "logs of the machine are not served", ""},
-		"watch-cache":                           {"bool", []string{"true"}, "all reads are served by the cache", ""},
-		"delete-collection-workers":             {"int", []string{"1"}, "the objects of a collection are deleted one after the other", ""},
+		"enable-garbage-collector":  {"bool", []string{"true"}, "what is deleted always waits for its dependents as it is asked to", ""},
+		"enable-logs-handler":       {"bool", []string{"false"}, "logs of the machine are not served", ""},
+		"watch-cache":               {"bool", []string{"true"}, "all reads are served by the cache", ""},
+		"delete-collection-workers": {"int", []string{"1"}, "the objects of a collection are deleted one after the other", ""},
 
 		"default-watch-cache-size":  {"int", []string{"100"}, "caches size themselves", ""},
 		"etcd-servers-overrides":    {"strings", []string{""}, "all resources are in one store, and followed by one watch of it", ""},
@@ -59,7 +58,6 @@ func addFixedFlags(fs *pflag.FlagSet) {
 		"coordinated-leadership-renew-deadline": {"duration", []string{"10s"}, noGate + " (CoordinatedLeaderElection)", ""},
 		"coordinated-leadership-retry-period":   {"duration", []string{"2s"}, noGate + " (CoordinatedLeaderElection)", ""},
 
-		"egress-selector-config-file":     {"string", []string{""}, "connections go out straight; there is no proxy to choose", ""},
 		"allow-metric-labels":             {"stringToString", []string{""}, noPolicy, ""},
 		"allow-metric-labels-manifest":    {"string", []string{""}, noPolicy, ""},
 		"show-hidden-metrics-for-version": {"string", []string{"", "1.35"}, "no metric is hidden", ""},

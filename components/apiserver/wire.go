@@ -171,7 +171,7 @@ func (s *Server) makeAPI() (err error) {
 		Objects:           s.local,
 		ClientCertificate: s.config.KubeletClientCertificate, ClientKey: s.config.KubeletClientKey,
 		Authority: s.config.KubeletCertificateAuthority, AddressTypes: s.config.KubeletPreferredAddressTypes,
-		Timeout: s.config.KubeletTimeout, MaxBytesPerSecond: s.config.MaxConnectionBytes,
+		Dial: s.egress.Cluster(), Timeout: s.config.KubeletTimeout, MaxBytesPerSecond: s.config.MaxConnectionBytes,
 	})
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ package aggregation
 import (
 	"context"
 	"errors"
+	"net"
 	"reflect"
 	"slices"
 	"strings"
@@ -40,6 +41,10 @@ type Config struct {
 	// ClientCertFile and ClientKeyFile are PEM files that prove to extension servers that a request comes through this
 	// server. They are read again when they change. Both may be empty; the servers then believe nothing of what they are told.
 	ClientCertFile, ClientKeyFile string
+	// Dial connects to extension servers; nil does so straight.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// PassRedirects sends clients where an extension server says, instead of refusing that.
+	PassRedirects bool
 	// Changed is told, one call at a time, of what clients are to know.
 	Changed func(View)
 	Clock   clock.WithTicker

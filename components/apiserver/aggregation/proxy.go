@@ -87,7 +87,7 @@ func (t route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h := proxy.NewUpgradeAwareHandler(at, user(t.transport), true, false, responder{})
 	h.UpgradeTransport = proxy.NewUpgradeRequestRoundTripper(t.transport, user(proxy.MirrorRequest))
-	h.UseLocationHost, h.RejectForwardingRedirects = true, true
+	h.UseLocationHost, h.RejectForwardingRedirects = true, !t.owner.config.PassRedirects
 	h.ServeHTTP(w, passed)
 }
 

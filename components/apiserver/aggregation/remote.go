@@ -46,7 +46,7 @@ type description struct {
 
 func (a *Aggregator) newRemote(s *apiService, pair *keyPair) *remote {
 	r := &remote{name: s.Name, spec: &s.Spec, pair: pair, owner: a, wake: make(chan struct{}, 1)}
-	r.transport, r.broken = newTransport(r.spec, pair)
+	r.transport, r.broken = newTransport(r.spec, pair, a.config.Dial)
 	return r
 }
 
@@ -57,7 +57,7 @@ func (r *remote) groupVersion() schema.GroupVersion {
 // path is that of the group version, and of its discovery.
 func (r *remote) path() string { return "/apis/" + r.spec.Group + "/" + r.spec.Version }
 
-func newTransport(spec *apiregistrationv1.APIServiceSpec, pair *keyPair) (*http.Transport, error) {
+func newTransport(spec *apiregistrationv1.APIServiceSpec, pair *keyPair, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*http.Transport, error) {
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS12, InsecureSkipVerify: spec.InsecureSkipTLSVerify,
 		ServerName: spec.Service.Name + "." + spec.Service.Namespace + ".svc",
@@ -71,9 +71,11 @@ func newTransport(spec *apiregistrationv1.APIServiceSpec, pair *keyPair) (*http.
 	if pair != nil {
 		config.Certificates = []tls.Certificate{pair.pair}
 	}
-	dialer := &net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
+	}
 	return &http.Transport{
-		DialContext: dialer.DialContext, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second,
+		DialContext: dial, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second,
 		ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 25,
 	}, nil
 }

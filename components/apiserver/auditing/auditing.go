@@ -30,7 +30,7 @@ type Auditor struct {
 
 // New makes what config describes; nil if it names no policy, or nowhere to write to. The caller runs it, which also
 // frees what it holds.
-func New(config Config) (*Auditor, error) {
+func New(config Config, dial Dial) (*Auditor, error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func New(config Config) (*Auditor, error) {
 		backends, a.close = append(backends, backend), append(a.close, closeLog)
 	}
 	if config.Webhook.ConfigFile != "" {
-		backend, err := config.Webhook.open()
+		backend, err := config.Webhook.open(dial)
 		if err != nil {
 			a.Close()
 			return nil, fmt.Errorf("--audit-webhook-config-file: %w", err)

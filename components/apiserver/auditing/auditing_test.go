@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve runs an auditor while the requests pass it, each for the user and the verb that its path names: /alice/get.
 func serve(t *testing.T, config Config, h http.Handler, paths ...string) {
 	t.Helper()
-	a, err := New(config)
+	a, err := New(config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,9 @@
 package auditing
 
 import (
+	"context"
 	"io"
+	"net"
 	"os"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,10 +38,13 @@ func (l *Log) open() (audit.Backend, func() error, error) {
 	return l.cut(l.deliver(auditlog.NewBackend(out, l.Format, version))), closeLog, nil
 }
 
+// Dial connects to the webhook; nil does so straight.
+type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
 // open makes the backend that posts to the webhook.
-func (w *Webhook) open() (audit.Backend, error) {
+func (w *Webhook) open(dial Dial) (audit.Backend, error) {
 	backoff := webhook.DefaultRetryBackoffWithInitialDelay(w.InitialBackoff)
-	backend, err := auditwebhook.NewBackend(w.ConfigFile, version, backoff, nil)
+	backend, err := auditwebhook.NewBackend(w.ConfigFile, version, backoff, dial)
 	if err != nil {
 		return nil, err
 	}

@@ -63,7 +63,7 @@ func TestErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := Defaults()
 			test.change(&c)
-			if _, err := New(c); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := New(c, nil); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %q in it", err, test.want)
 			}
 		})
@@ -80,7 +80,7 @@ func TestNothingToDo(t *testing.T) {
 		"no place":  {PolicyFile: write(t, "p", everything)},
 		"no policy": {Log: Defaults().Log, Webhook: Defaults().Webhook},
 	} {
-		a, err := New(c)
+		a, err := New(c, nil)
 		if err != nil || a != nil {
 			t.Errorf("%s: got %v, %v", name, a, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 
@@ -20,12 +21,16 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/websocket"
 	"k8s.io/apiserver/pkg/authentication/token/tokenfile"
 	tokenunion "k8s.io/apiserver/pkg/authentication/token/union"
+	"k8s.io/apiserver/pkg/server/egressselector"
 	"k8s.io/apiserver/plugin/pkg/authenticator/token/oidc"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
+
+// Dial connects.
+type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
 // Config is what a Chain is made of. Empty fields leave their authenticator out. Files are read again when they change,
 // but for TokenFile and those of the webhook, as with upstream.
@@ -53,6 +58,9 @@ type Config struct {
 	Anonymous, AnonymousGiven bool
 	// Audiences are what this API server calls itself (--api-audiences).
 	Audiences []string
+	// Dial connects to Webhook; nil does so straight. Egress is the same for issuers that choose their way; it may be nil.
+	Dial   Dial
+	Egress egressselector.Lookup
 	// Identity tells API servers of one cluster apart in metrics.
 	Identity string
 	Clock    clock.WithTicker
@@ -144,7 +152,7 @@ func (c *Chain) configured(cfg *Config) (apiserver.AnonymousAuthConfig, error) {
 	if cfg.ConfigFile == "" && !cfg.OIDC.given() {
 		return everybody, nil
 	}
-	c.issuers = &issuers{accounts: cfg.ServiceAccountIssuers, algorithms: cfg.OIDC.SigningAlgs, audiences: cfg.Audiences, identity: cfg.Identity, clock: c.clock}
+	c.issuers = &issuers{accounts: cfg.ServiceAccountIssuers, algorithms: cfg.OIDC.SigningAlgs, audiences: cfg.Audiences, identity: cfg.Identity, egress: cfg.Egress, clock: c.clock}
 	if cfg.ConfigFile == "" {
 		config, err := cfg.OIDC.configuration()
 		if err != nil {
@@ -202,7 +210,7 @@ func (c *Chain) tokens(cfg *Config) ([]authenticator.Token, error) {
 		tokens = append(tokens, c.issuers)
 	}
 	if cfg.Webhook.ConfigFile != "" {
-		remote, err := cfg.Webhook.authenticator(cfg.Audiences)
+		remote, err := cfg.Webhook.authenticator(cfg.Audiences, cfg.Dial)
 		if err != nil {
 			return nil, err
 		}

@@ -14,6 +14,7 @@ import (
 	authenticationcel "k8s.io/apiserver/pkg/authentication/cel"
 	"k8s.io/apiserver/pkg/authentication/token/cache"
 	tokenunion "k8s.io/apiserver/pkg/authentication/token/union"
+	"k8s.io/apiserver/pkg/server/egressselector"
 	"k8s.io/apiserver/plugin/pkg/authenticator/token/oidc"
 	"k8s.io/utils/clock"
 )
@@ -31,6 +32,7 @@ type issuers struct {
 	algorithms []string // nil: RS256
 	audiences  []string // of this server, for which all their tokens are good
 	identity   string   // of this server, in metrics
+	egress     egressselector.Lookup
 	clock      clock.Clock
 	anonymous  *apiserver.AnonymousAuthConfig // of the first configuration
 	now        atomic.Pointer[generation]
@@ -70,7 +72,7 @@ func (i *issuers) start(config *apiserver.AuthenticationConfiguration) (*generat
 	var tokens []authenticator.Token
 	for n := range config.JWT {
 		options := oidc.Options{
-			JWTAuthenticator: config.JWT[n], Compiler: compiler, SupportedSigningAlgs: i.algorithms, DisallowedIssuers: i.accounts, APIServerID: i.identity,
+			JWTAuthenticator: config.JWT[n], Compiler: compiler, SupportedSigningAlgs: i.algorithms, DisallowedIssuers: i.accounts, APIServerID: i.identity, EgressLookup: i.egress,
 		}
 		if pem := config.JWT[n].Issuer.CertificateAuthority; pem != "" {
 			options.CAContentProvider = caContent(pem)

@@ -20,7 +20,7 @@ type TokenWebhook struct {
 	CacheTTL time.Duration
 }
 
-func (w *TokenWebhook) authenticator(audiences []string) (authenticator.Token, error) {
+func (w *TokenWebhook) authenticator(audiences []string, dial Dial) (authenticator.Token, error) {
 	version := w.Version
 	if version == "" {
 		version = "v1beta1"
@@ -32,6 +32,7 @@ func (w *TokenWebhook) authenticator(audiences []string) (authenticator.Token, e
 	if err != nil {
 		return fail(err)
 	}
+	config.Dial = dial
 	remote, err := webhook.New(config, version, audiences, *webhook.DefaultRetryBackoff())
 	if err != nil {
 		return fail(err)

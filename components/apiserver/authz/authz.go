@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -40,11 +41,14 @@ type Config struct {
 	Objects objects.Feeder
 	// NodeRules are those of the role "system:node", for the mode Node.
 	NodeRules []rbacv1.PolicyRule
-	Clock     clock.WithTicker
+	// Dial connects to webhooks; nil does so straight.
+	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	Clock clock.WithTicker
 }
 
 // Chain is an authorizer. It knows of roles and pods only while it runs. It is safe for concurrent use.
 type Chain struct {
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	objects objects.Feeder
 	clock   clock.WithTicker
 	rbac    *rbac.Authorizer
@@ -64,7 +68,7 @@ type feed struct {
 // New builds the chain, or says what can't be built. Members of system:masters are allowed everything before any mode is
 // asked.
 func New(cfg Config) (*Chain, error) {
-	c := &Chain{objects: cfg.Objects, clock: cfg.Clock, rbac: rbac.New(), synced: make(chan struct{})}
+	c := &Chain{dial: cfg.Dial, objects: cfg.Objects, clock: cfg.Clock, rbac: rbac.New(), synced: make(chan struct{})}
 	if c.clock == nil {
 		c.clock = clock.RealClock{}
 	}

@@ -58,7 +58,7 @@ func (c *Chain) authorizer(a *apiserver.AuthorizerConfiguration, compiler author
 	case ModeAlwaysDeny:
 		return authorizerfactory.NewAlwaysDenyAuthorizer(), nil
 	case ModeWebhook:
-		return remote(a, compiler)
+		return c.remote(a, compiler)
 	}
 	return nil, fmt.Errorf("authorizers of type %q are not supported", a.Type)
 }
@@ -71,13 +71,13 @@ type webhookMetrics struct {
 }
 
 // remote makes an authorizer that asks a webhook.
-func remote(a *apiserver.AuthorizerConfiguration, compiler authorizationcel.Compiler) (decider, error) {
+func (c *Chain) remote(a *apiserver.AuthorizerConfiguration, compiler authorizationcel.Compiler) (decider, error) {
 	w := a.Webhook
 	config, err := webhookutil.LoadKubeconfig(*w.ConnectionInfo.KubeConfigFile, nil)
 	if err != nil {
 		return nil, fmt.Errorf("webhook %s: %s: %w", a.Name, *w.ConnectionInfo.KubeConfigFile, err)
 	}
-	config.Timeout = w.Timeout.Duration
+	config.Timeout, config.Dial = w.Timeout.Duration, c.dial
 	decisionOnError := authorizer.DecisionNoOpinion
 	if w.FailurePolicy == apiserver.FailurePolicyDeny {
 		decisionOnError = authorizer.DecisionDeny

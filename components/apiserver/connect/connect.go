@@ -35,6 +35,8 @@ type Config struct {
 	MaxBytesPerSecond int64
 	// Timeout bounds connecting; 0 means five seconds.
 	Timeout time.Duration
+	// Dial connects to nodes, pods and services; nil does so straight.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Connector serves connecting subresources. It is safe for concurrent use.
@@ -75,11 +77,13 @@ func New(c Config) (*Connector, error) {
 	if c.Timeout == 0 {
 		c.Timeout = 5 * time.Second
 	}
-	dialer := &net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}).DialContext
+	}
 	out := &Connector{
 		objects: c.Objects, files: files, maxBytes: c.MaxBytesPerSecond,
-		kubelet: &http.Transport{DialContext: dialer.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
-		plain: &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second,
+		kubelet: &http.Transport{DialContext: c.Dial, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
+		plain: &http.Transport{DialContext: c.Dial, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}},
 	}
 	out.trusting = out.kubelet.Clone()

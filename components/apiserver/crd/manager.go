@@ -38,7 +38,9 @@ type Config struct {
 	List func(ctx context.Context, row *kinds.Kind) ([]kinds.Object, error)
 	// Services finds conversion webhooks that are named by a Service.
 	Services webhook.ServiceResolver
-	Clock    clock.Clock
+	// Egress says how conversion webhooks are connected to; nil does so straight.
+	Egress webhook.AuthenticationInfoResolverWrapper
+	Clock  clock.Clock
 }
 
 // Manager follows the definitions.
@@ -66,7 +68,7 @@ var group = schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "cu
 // New makes a manager.
 func New(config Config) *Manager {
 	return &Manager{
-		config: config, converters: newConverters(config.Services), wake: make(chan struct{}, 1), resources: map[types.UID]*entry{}, cleaning: map[types.UID]bool{},
+		config: config, converters: newConverters(config.Services, config.Egress), wake: make(chan struct{}, 1), resources: map[types.UID]*entry{}, cleaning: map[types.UID]bool{},
 	}
 }
 

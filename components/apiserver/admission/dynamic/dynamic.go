@@ -39,6 +39,8 @@ type Config struct {
 	Authorizer authorizer.Authorizer
 	// Services finds the webhooks that are Services.
 	Services webhook.ServiceResolver
+	// Egress says how webhooks are connected to; nil does so straight.
+	Egress webhook.AuthenticationInfoResolverWrapper
 }
 
 // lazy is a plug-in of k8s.io/apiserver to be.

@@ -39,7 +39,7 @@ func newParts(life context.Context, config *Config) (parts, error) {
 func (p parts) initialize(plugin admission.Interface) {
 	initializer.New(p.client, p.dynamic, p.informers, p.config.Authorizer, utilfeature.DefaultFeatureGate, nil,
 		p.life.Done(), mapper{p.config.Kinds}).Initialize(plugin)
-	webhookinit.NewPluginInitializer(nil, p.config.Services).Initialize(plugin)
+	webhookinit.NewPluginInitializer(p.config.Egress, p.config.Services).Initialize(plugin)
 }
 
 // shared are informers that nobody can stop alone: a policy starts those of its parameters for as long as it is there

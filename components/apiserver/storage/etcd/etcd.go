@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +33,8 @@ type Config struct {
 	CAFile, CertFile, KeyFile string
 	// LeaseReuse is for how long keys that end at about the same time share a lease; 0 means a minute.
 	LeaseReuse time.Duration
+	// Dial connects to the cluster; nil does so straight.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Tracing makes spans of calls; nil makes none.
 	Tracing trace.TracerProvider
 }
@@ -84,11 +88,24 @@ func New(config Config) (*Store, error) {
 		c.DialOptions = append(c.DialOptions, grpc.WithStatsHandler(otelgrpc.NewClientHandler(
 			otelgrpc.WithPropagators(propagation.TraceContext{}), otelgrpc.WithTracerProvider(config.Tracing))))
 	}
+	if config.Dial != nil {
+		c.DialOptions = append(c.DialOptions, grpc.WithContextDialer(through(config.Dial)))
+	}
 	client, err := clientv3.New(c)
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
 	return &Store{client: client, leases: &leases{client: client, reuse: cmp.Or(config.LeaseReuse, leaseReuse)}}, nil
+}
+
+// through dials what gRPC calls an address: with a scheme, or host and port.
+func through(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(context.Context, string) (net.Conn, error) {
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		if u, err := url.Parse(address); err == nil && u.Host != "" {
+			address = u.Host
+		}
+		return dial(ctx, "tcp", address)
+	}
 }
 
 // Close implements storage.Store.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,6 +83,26 @@ func TestTLS(t *testing.T) {
 	defer s.Close()
 	if _, err := s.Create(t.Context(), "/a", []byte("1"), 0); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDial: the connection goes the way that it is told, to the address in the URL.
+func TestDial(t *testing.T) {
+	endpoint := startEtcd(t)
+	var dialed atomic.Value
+	s, err := New(Config{Endpoints: []string{endpoint}, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialed.Store(address)
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := s.Revision(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if want := strings.TrimPrefix(endpoint, "http://"); dialed.Load() != want {
+		t.Errorf("dialed %v, want %s", dialed.Load(), want)
 	}
 }
 
