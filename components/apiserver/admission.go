@@ -15,6 +15,7 @@ import (
 func (c *Config) addAdmissionFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.EnableAdmission, "enable-admission-plugins", nil, "Admission plug-ins to turn on besides the default ones.")
 	fs.StringSliceVar(&c.DisableAdmission, "disable-admission-plugins", nil, "Admission plug-ins to turn off.")
+	fs.StringSliceVar(&c.OnlyAdmission, "admission-control", nil, "All admission plug-ins that are on. Excludes --enable-admission-plugins and --disable-admission-plugins.")
 	fs.StringVar(&c.AdmissionFile, "admission-control-config-file", "", "AdmissionConfiguration with the configurations of admission plug-ins.")
 	fs.Int64Var(&c.NotReadySeconds, "default-not-ready-toleration-seconds", 300, "How long pods stay on a node that is not ready, unless they say so themselves.")
 	fs.Int64Var(&c.UnreachableSeconds, "default-unreachable-toleration-seconds", 300, "How long pods stay on a node that is unreachable, unless they say so themselves.")
@@ -22,7 +23,7 @@ func (c *Config) addAdmissionFlags(fs *pflag.FlagSet) {
 
 func (s *Server) makeAdmission() (err error) {
 	s.admission, err = admission.New(admission.Config{
-		Enable: s.config.EnableAdmission, Disable: s.config.DisableAdmission, File: s.config.AdmissionFile,
+		Only: s.config.OnlyAdmission, Enable: s.config.EnableAdmission, Disable: s.config.DisableAdmission, File: s.config.AdmissionFile,
 		Objects: s.local, Authorizer: s.authz, Escalation: s.authz.Escalation(), Clock: s.config.Clock,
 		NotReadySeconds: s.config.NotReadySeconds, UnreachableSeconds: s.config.UnreachableSeconds,
 		Meter: measures.NewAdmission(s.registry), PodSecurity: s.podSecurity(),

@@ -179,7 +179,7 @@ func (s *Server) makeCaches() (err error) {
 	s.codec = serial.NewCodec(s.scheme)
 	s.caches, err = cache.NewSet(cache.Config{
 		Store: s.store, Prefix: s.config.EtcdPrefix, Encodings: s.config.EncodingMemory, Clock: s.config.Clock,
-		JSON: s.config.StorageMediaType == runtime.ContentTypeJSON,
+		Media: s.config.StorageMediaType,
 	})
 	return err
 }

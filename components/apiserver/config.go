@@ -58,6 +58,10 @@ type Config struct {
 	StorageMediaType string
 	// WatchCacheSizes is resource[.group]#size; caches size themselves, but none can be left out.
 	WatchCacheSizes []string
+	// NoGarbageCollection leaves finalizers alone that make a deletion wait for the collector.
+	NoGarbageCollection bool
+	// DeleteCollectionWorkers is how many objects of a collection are deleted at a time; 0 means 1.
+	DeleteCollectionWorkers int
 	// Encryption of what lies in the store.
 	Encryption encryption.Config
 	// EncodingMemory bounds the encoded objects kept for readers, in bytes; 0 means the cache's own default.
@@ -94,8 +98,9 @@ type Config struct {
 	AuthorizationWebhook             authz.Webhook
 	EnableAdmission                  []string
 	DisableAdmission                 []string
-	AdmissionFile                    string // AdmissionConfiguration
-	NotReadySeconds                  int64  // default toleration of unready nodes; 0 means 300
+	OnlyAdmission                    []string // all plug-ins that are on; excludes the other two
+	AdmissionFile                    string   // AdmissionConfiguration
+	NotReadySeconds                  int64    // default toleration of unready nodes; 0 means 300
 	UnreachableSeconds               int64
 	AllowPrivileged                  bool
 	ServiceAccountIssuers            []string
@@ -133,6 +138,7 @@ type Config struct {
 	TracingConfigFile   string
 	Profiling           bool // serves /debug/pprof/
 	ContentionProfiling bool
+	LogFiles            bool     // serves /var/log at /logs/
 	DebugSocket         string   // path of a Unix socket with the same; "" for none
 	DisabledMetrics     []string // names
 
@@ -194,6 +200,7 @@ func (c Config) complete() (Config, error) {
 	orElse(&c.CountPeriod, time.Minute)
 	orElse(&c.Serving.MinRequestTimeout, 30*time.Minute)
 	orElse(&c.Serving.StorageInitialization, time.Minute)
+	orElse(&c.DeleteCollectionWorkers, 1)
 	orElse(&c.StorageMediaType, runtime.ContentTypeProtobuf)
 	orElse(&c.EndpointReconciler, EndpointsByLease)
 	for _, check := range []func() error{c.Serving.check, c.checkStore, c.checkEndpoints, c.checkServiceAccounts} {
@@ -220,9 +227,9 @@ func orElse[T comparable](field *T, value T) {
 
 func (c *Config) checkStore() error {
 	switch c.StorageMediaType {
-	case runtime.ContentTypeProtobuf, runtime.ContentTypeJSON:
+	case runtime.ContentTypeProtobuf, runtime.ContentTypeJSON, runtime.ContentTypeYAML:
 	default:
-		return fmt.Errorf("--storage-media-type %q invalid, allowed values: %s, %s", c.StorageMediaType, runtime.ContentTypeJSON, runtime.ContentTypeProtobuf)
+		return fmt.Errorf("--storage-media-type %q invalid, allowed values: %s, %s, %s", c.StorageMediaType, runtime.ContentTypeJSON, runtime.ContentTypeProtobuf, runtime.ContentTypeYAML)
 	}
 	for _, size := range c.WatchCacheSizes {
 		resource, number, ok := strings.Cut(size, "#")

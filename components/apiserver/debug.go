@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"os"
+	"path"
 	"runtime"
+	"strings"
 	"time"
 
 	"quintet.dev/quintet/components/apiserver/server"
@@ -24,6 +26,21 @@ func (s *Server) installProfiles(m *server.Mux) {
 		runtime.SetBlockProfileRate(1)
 	}
 	addProfiles(m)
+}
+
+// logDir is where programs of the machine leave their logs.
+const logDir = "/var/log"
+
+// installLogs serves the machine's logs, if that is wanted.
+func (s *Server) installLogs(m *server.Mux) {
+	if !s.config.LogFiles {
+		return
+	}
+	h := onlyGet(func(w http.ResponseWriter, r *http.Request) {
+		http.ServeFile(w, r, path.Join(logDir, strings.TrimPrefix(r.URL.Path, "/logs")))
+	})
+	m.Exact("/logs", h)
+	m.Prefix("/logs/", h)
 }
 
 func addProfiles(m *server.Mux) {

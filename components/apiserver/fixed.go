@@ -35,14 +35,9 @@ const (
 
 func addFixedFlags(fs *pflag.FlagSet) {
 	for name, f := range map[string]*fixed{
-		"enable-garbage-collector":  {"bool", []string{"true"}, "what is deleted always waits for its dependents as it is asked to", ""},
-		"enable-logs-handler":       {"bool", []string{"false"}, "logs of the machine are not served", ""},
-		"watch-cache":               {"bool", []string{"true"}, "all reads are served by the cache", ""},
-		"delete-collection-workers": {"int", []string{"1"}, "the objects of a collection are deleted one after the other", ""},
+		"watch-cache": {"bool", []string{"true"}, "all reads are served by the cache", ""},
 
-		"default-watch-cache-size":  {"int", []string{"100"}, "caches size themselves", ""},
 		"etcd-servers-overrides":    {"strings", []string{""}, "all resources are in one store, and followed by one watch of it", ""},
-		"admission-control":         {"strings", []string{""}, "use --enable-admission-plugins and --disable-admission-plugins", ""},
 		"log-json-split-stream":     {"bool", []string{"false"}, noGate + " (LoggingAlphaOptions)", ""},
 		"log-json-info-buffer-size": {"quantity", []string{"0"}, noGate + " (LoggingAlphaOptions)", ""},
 

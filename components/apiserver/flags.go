@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"errors"
 	"net"
 	"strconv"
 	"time"
@@ -40,8 +41,13 @@ func (c *Config) addStoreFlags(fs *pflag.FlagSet) {
 	fs.Var((*interval)(&c.EtcdSizePeriod), "etcd-db-metric-poll-interval", "How often etcd is asked for its size; 0 never.")
 	fs.Var((*interval)(&c.CountPeriod), "etcd-count-metric-poll-period", "How old the number of objects in metrics may be; 0 leaves it out.")
 	fs.Var((*seconds)(&c.EtcdLeaseReuse), "lease-reuse-duration-seconds", "For how many seconds objects that end at about the same time share a lease of etcd.")
-	fs.StringVar(&c.StorageMediaType, "storage-media-type", runtime.ContentTypeProtobuf, "How objects lie in the store: application/vnd.kubernetes.protobuf or application/json.")
+	fs.StringVar(&c.StorageMediaType, "storage-media-type", runtime.ContentTypeProtobuf, "How objects lie in the store: application/vnd.kubernetes.protobuf, application/json or application/yaml.")
 	fs.StringSliceVar(&c.WatchCacheSizes, "watch-cache-sizes", nil, "Sizes of caches, resource[.group]#size. They size themselves: any size is right but 0, which is not supported.")
+	size := cacheSize(100)
+	fs.Var(&size, "default-watch-cache-size", "Size of caches that --watch-cache-sizes doesn't name. They size themselves: any size is right but 0, which is not supported.")
+	fs.Var((*not)(&c.NoGarbageCollection), "enable-garbage-collector", "Let deletions wait for the garbage collector, as they ask to.")
+	fs.Lookup("enable-garbage-collector").NoOptDefVal = "true"
+	fs.IntVar(&c.DeleteCollectionWorkers, "delete-collection-workers", 1, "How many objects of a collection are deleted at a time.")
 	fs.StringVar(&c.Encryption.File, "encryption-provider-config", "", "EncryptionConfiguration that says how objects are encrypted in the store.")
 	fs.BoolVar(&c.Encryption.Reload, "encryption-provider-config-automatic-reload", false, "Read the file of --encryption-provider-config again when it changes.")
 	fs.DurationVar(&c.EventTTL, "event-ttl", time.Hour, "How long events are kept.")
@@ -62,6 +68,7 @@ func (c *Config) addServingFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.TracingConfigFile, "tracing-config-file", "", "TracingConfiguration: where spans of requests are sent, and of how many.")
 	fs.BoolVar(&c.Profiling, "profiling", true, "Serve profiles at /debug/pprof/.")
 	fs.BoolVar(&c.ContentionProfiling, "contention-profiling", false, "Profile what goroutines wait for, if --profiling.")
+	fs.BoolVar(&c.LogFiles, "enable-logs-handler", false, "Serve the files of /var/log at /logs/.")
 	fs.StringVar(&c.DebugSocket, "debug-socket-path", "", "Unix socket at which profiles are served to whoever may open it.")
 	fs.StringSliceVar(&c.DisabledMetrics, "disabled-metrics", nil, "Names of metrics that are left out.")
 	fs.StringVar(&c.ExternalHostname, "external-hostname", "", "Host by which the server is known in URLs that it gives out; by default the advertised address.")
@@ -80,6 +87,20 @@ func (c *Config) addKubeletFlags(fs *pflag.FlagSet) {
 		[]string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}, "Which of a node's addresses is used, in order.")
 	fs.Int64Var(&c.MaxConnectionBytes, "max-connection-bytes-per-sec", 0, "Bound of the bytes per second on each connection that was taken over (exec, attach, port-forward, proxy); 0 means none.")
 	fs.DurationVar(&c.KubeletTimeout, "kubelet-timeout", 5*time.Second, "Bound of connecting to a kubelet.")
+}
+
+// cacheSize is a number that can be anything but 0, as caches size themselves.
+type cacheSize int
+
+func (c *cacheSize) String() string { return strconv.Itoa(int(*c)) }
+func (c *cacheSize) Type() string   { return "int" }
+func (c *cacheSize) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err == nil && n == 0 {
+		err = errors.New("not supported: all reads are served by the cache")
+	}
+	*c = cacheSize(n)
+	return err
 }
 
 // not is a flag that sets the opposite of what it says.

@@ -62,10 +62,17 @@ func TestConfigErrors(t *testing.T) {
 		"cipher":        {func(c *Config) { c.Serving.TLSCipherSuites = []string{"ROT13"} }, "--tls-cipher-suites: Cipher suite ROT13 not supported"},
 		"SNI":           {func(c *Config) { c.Serving.SNI = []cliflag.NamedCertKey{{CertFile: "/none"}} }, "--tls-sni-cert-key: certificate /none"},
 		"delay":         {func(c *Config) { c.Serving.ShutdownDelay = -1 }, "--shutdown-delay-duration can not be negative value"},
-		"media":         {func(c *Config) { c.StorageMediaType = "application/yaml" }, `--storage-media-type "application/yaml" invalid`},
+		"media":         {func(c *Config) { c.StorageMediaType = "text/csv" }, `--storage-media-type "text/csv" invalid`},
 		"no cache":      {func(c *Config) { c.WatchCacheSizes = []string{"pods#0"} }, "--watch-cache-sizes: pods#0 is not supported"},
 		"cache size":    {func(c *Config) { c.WatchCacheSizes = []string{"pods"} }, "invalid value of watch cache size: pods"},
 		"endpoints":     {func(c *Config) { c.EndpointReconciler = "master-count" }, `--endpoint-reconciler-type "master-count" is not supported`},
+		"only and more": {func(c *Config) { c.OnlyAdmission, c.EnableAdmission = []string{}, []string{"AlwaysPullImages"} }, "are mutually exclusive"},
+		"only unknown":  {func(c *Config) { c.OnlyAdmission = []string{"Magic"} }, `admission-control plugin "Magic" is unknown`},
+		"two signers": {func(c *Config) {
+			c.ServiceAccountSigningEndpoint, c.ServiceAccountKeyFiles = "/none", []string{"/none"}
+		}, "(They are mutually exclusive)"},
+		"abstract":      {func(c *Config) { c.ServiceAccountSigningEndpoint = "@a b" }, "must be a valid abstract socket name"},
+		"egress":        {func(c *Config) { c.EgressFile = "/none" }, "--egress-selector-config-file: failed to read egress config"},
 		"verifying key": {func(c *Config) { c.ServiceAccountKeyFiles = []string{"/none"} }, "--service-account-key-file"},
 	}
 	for name, test := range cases {
@@ -129,9 +136,9 @@ func TestFixedFlags(t *testing.T) {
 		"--emulated-version=1.35":                     "emulates no other",
 		"--peer-ca-file=x":                            "UnknownVersionInteroperabilityProxy",
 		"--coordinated-leadership-lease-duration=15s": "",
-		"--delete-collection-workers=1":               "",
 		"--etcd-servers-overrides=/events#http://x":   "not supported: all resources are in one store",
-		"--admission-control=NamespaceLifecycle":      "use --enable-admission-plugins",
+		"--default-watch-cache-size=0":                "not supported: all reads are served by the cache",
+		"--default-watch-cache-size=500":              "",
 		"--min-request-timeout=0":                     "must be greater than 0",
 		"--lease-reuse-duration-seconds=30":           "",
 	} {

@@ -182,6 +182,7 @@ func (s *Server) makeAPI() (err error) {
 	}
 	s.api = handlers.New(handlers.Config{
 		Resources: s.table, Scheme: s.scheme, Codec: s.codec, Clock: s.config.Clock, MinWatch: s.config.Serving.MinRequestTimeout,
+		NoCollector: s.config.NoGarbageCollection, DeleteWorkers: s.config.DeleteCollectionWorkers,
 		NoCompression: !s.gates.On(gates.APIResponseCompression),
 		Meter:         measures.NewRequests(s.registry),
 		Admission:     s.admission, Authorizer: s.authz, Posts: s.posts(), Connects: connects,
@@ -195,6 +196,7 @@ func (s *Server) paths() *server.Mux {
 	m.Service("/version", onlyGet(serveVersion))
 	s.installProfiles(m)
 	s.fairness.install(m)
+	s.installLogs(m)
 	s.installIssuer(m)
 	s.installDiscovery(m)
 	m.Exact("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

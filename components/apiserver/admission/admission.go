@@ -4,6 +4,7 @@ package admission
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,6 +23,8 @@ import (
 
 // Config is what a Chain is made of.
 type Config struct {
+	// Only, if not nil, is all plug-ins that are on; it excludes Enable and Disable.
+	Only []string
 	// Enable and Disable change the set of plug-ins that are on by default; their order has no meaning.
 	Enable, Disable []string
 	// Objects is read by most plug-ins.
@@ -97,7 +100,7 @@ func New(cfg Config) (*Chain, error) {
 		cfg.Clock = clock.RealClock{}
 	}
 	cfg.Dynamic.Objects, cfg.Dynamic.Authorizer = cfg.Objects, cfg.Authorizer
-	on, err := enabled(cfg.Enable, cfg.Disable)
+	on, err := chosen(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -136,6 +139,24 @@ func (c *Chain) add(name string, p admission.Interface, meter Meter) {
 	if r, ok := p.(runner); ok {
 		c.runners = append(c.runners, r)
 	}
+}
+
+// chosen tells which plug-ins are on, by name.
+func chosen(cfg *Config) (map[string]bool, error) {
+	if cfg.Only == nil {
+		return enabled(cfg.Enable, cfg.Disable)
+	}
+	if cfg.Enable != nil || cfg.Disable != nil {
+		return nil, errors.New("admission-control and enable-admission-plugins/disable-admission-plugins flags are mutually exclusive")
+	}
+	on := map[string]bool{}
+	for _, name := range cfg.Only {
+		if !slices.Contains(idle, name) && !slices.ContainsFunc(plugins, func(p plugin) bool { return p.name == name }) {
+			return nil, fmt.Errorf("admission-control plugin %q is unknown", name)
+		}
+		on[name] = true
+	}
+	return on, nil
 }
 
 func enabled(enable, disable []string) (map[string]bool, error) {

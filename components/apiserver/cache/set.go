@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -21,8 +22,8 @@ type Config struct {
 	Store storage.Store
 	// Prefix of all keys, without a slash at its end; "/registry" if empty.
 	Prefix string
-	// JSON writes objects to the store as JSON where they have a protobuf form, too.
-	JSON bool
+	// Media is the media type of objects in the store, for kinds that have that form; protobuf if empty.
+	Media string
 	// Encodings bounds the memory of encoded objects, in bytes; 32 MiB if 0.
 	Encodings int64
 	// Events is how many events a resource remembers at most; 10,000 if 0.
@@ -74,6 +75,9 @@ func NewSet(config Config) (*Set, error) {
 	}
 	if config.Prefix == "" {
 		config.Prefix = defaultPrefix
+	}
+	if config.Media == "" {
+		config.Media = runtime.ContentTypeProtobuf
 	}
 	if config.Encodings == 0 {
 		config.Encodings = defaultEncodings

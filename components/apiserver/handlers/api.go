@@ -69,6 +69,10 @@ type Config struct {
 	Meter Meter
 	// MinWatch is how long a watch lives at least if the client doesn't say; 0 means half an hour.
 	MinWatch time.Duration
+	// NoCollector leaves finalizers alone that make a deletion wait for the garbage collector.
+	NoCollector bool
+	// DeleteWorkers is how many objects of a collection are deleted at a time; 0 means one.
+	DeleteWorkers int
 	// NoCompression sends everything as it is.
 	NoCompression bool
 }

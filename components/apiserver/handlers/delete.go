@@ -335,6 +335,9 @@ func (c *call) preconditions(options *metav1.DeleteOptions, obj kinds.Object) er
 // collectorFinalizers are the finalizers as the propagation policy wants them
 // (https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion).
 func (c *call) collectorFinalizers(has []string, options *metav1.DeleteOptions) (finalizers []string, changed bool) {
+	if c.api.config.NoCollector {
+		return has, false
+	}
 	orphan := slices.Contains(has, metav1.FinalizerOrphanDependents)
 	foreground := slices.Contains(has, metav1.FinalizerDeleteDependents)
 	switch {

@@ -1,7 +1,9 @@
 package handlers
 
 import (
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quintet.dev/quintet/components/apiserver/cache"
 )
@@ -23,13 +25,31 @@ func (c *call) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	for _, e := range l.Entries {
-		one := *c
-		one.name = e.Object.GetName()
-		own := options.DeepCopy()
-		if _, _, err := one.remove(own); err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
+	if err := c.removeAll(l.Entries, options); err != nil {
+		return err
 	}
 	return c.listed(l)
+}
+
+// removeAll deletes objects, several at a time if that is configured, until one can't be.
+func (c *call) removeAll(entries []*cache.Entry, options *metav1.DeleteOptions) error {
+	group, ctx := errgroup.WithContext(c.ctx)
+	group.SetLimit(max(c.api.config.DeleteWorkers, 1))
+	for _, e := range entries {
+		if ctx.Err() != nil {
+			break
+		}
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			one := *c
+			one.name = e.Object.GetName()
+			if _, _, err := one.remove(options.DeepCopy()); err != nil && !apierrors.IsNotFound(err) {
+				return err
+			}
+			return nil
+		})
+	}
+	return group.Wait()
 }

@@ -2,6 +2,7 @@ package kinds_test
 
 import (
 	"bytes"
+	"k8s.io/apimachinery/pkg/runtime"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,7 +45,7 @@ func TestStorageGoesRound(t *testing.T) {
 			k.Strategy.Canonicalize(obj)
 		}
 		obj.SetResourceVersion("")
-		stored := serial.NewStorage(k, false)
+		stored := serial.NewStorage(k, runtime.ContentTypeProtobuf)
 		value, err := stored.Encode(obj)
 		if err != nil {
 			t.Fatal(err)

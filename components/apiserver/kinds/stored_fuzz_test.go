@@ -2,6 +2,7 @@ package kinds_test
 
 import (
 	"bytes"
+	"k8s.io/apimachinery/pkg/runtime"
 	"testing"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -15,7 +16,7 @@ func FuzzStored(f *testing.F) {
 		if k.Virtual() {
 			continue
 		}
-		stored = append(stored, serial.NewStorage(k, false))
+		stored = append(stored, serial.NewStorage(k, runtime.ContentTypeProtobuf))
 		obj := k.HubVersion().New()
 		filler(1).Fill(obj)
 		obj.SetResourceVersion("")

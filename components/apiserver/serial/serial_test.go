@@ -153,7 +153,7 @@ func TestTable(t *testing.T) {
 
 // TestStorageGolden holds the bytes in etcd fast: whatever changes them makes other API servers' data unreadable.
 func TestStorageGolden(t *testing.T) {
-	s := NewStorage(podRow(), false)
+	s := NewStorage(podRow(), runtime.ContentTypeProtobuf)
 	got, err := s.Encode(pod("p"))
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func TestStorageOfOtherVersionsAndCustomResources(t *testing.T) {
 			return u, nil
 		}},
 	}}
-	s := NewStorage(row, false)
+	s := NewStorage(row, runtime.ContentTypeProtobuf)
 	thing := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "t"}, "spec": map[string]any{"n": int64(1)}}}
 	value, err := s.Encode(thing)
 	if err != nil {
@@ -206,6 +206,31 @@ func TestStorageOfOtherVersionsAndCustomResources(t *testing.T) {
 	}
 	if back.GetAnnotations()["converted"] != "yes" || back.GetObjectKind().GroupVersionKind() != gv.WithKind("Thing") {
 		t.Errorf("came back as %v", back)
+	}
+}
+
+// TestStoredMedia: what is written is as configured, and is read again whatever it is; custom resources are always JSON.
+func TestStoredMedia(t *testing.T) {
+	gv := schema.GroupVersion{Group: "example.com", Version: "v1"}
+	custom := &kinds.Kind{Name: "Thing", Resource: "things", Hub: gv, Versions: []kinds.Version{
+		{GroupVersion: gv, New: func() kinds.Object { return &unstructured.Unstructured{} }},
+	}}
+	reader := NewStorage(podRow(), runtime.ContentTypeProtobuf)
+	for media, begins := range map[string]string{
+		runtime.ContentTypeProtobuf: "k8s\x00", runtime.ContentTypeJSON: `{"`, runtime.ContentTypeYAML: "apiVersion: v1\nkind: Pod\n",
+	} {
+		value, err := NewStorage(podRow(), media).Encode(pod("a"))
+		if err != nil || !strings.HasPrefix(string(value), begins) {
+			t.Errorf("%s: got %q, %v", media, value, err)
+		}
+		back, err := reader.Decode(value)
+		if err != nil || back.GetName() != "a" {
+			t.Errorf("%s: came back as %v, %v", media, back, err)
+		}
+		value, err = NewStorage(custom, media).Encode(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "t"}}})
+		if err != nil || !strings.HasPrefix(string(value), `{"apiVersion":"example.com/v1"`) {
+			t.Errorf("%s: custom: got %q, %v", media, value, err)
+		}
 	}
 }
 

@@ -1,11 +1,13 @@
 package serial
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
@@ -18,12 +20,16 @@ type Storage struct {
 	lies schema.GroupVersionKind // what is written
 	// toLies makes that of a hub object; nil if it is the hub.
 	toLies func(hub kinds.Object) (kinds.Object, error)
-	json   bool // even where there is a protobuf form
+	media  string
 }
 
-// NewStorage makes the storage form of kind. It reads JSON and protobuf; preferJSON makes it write JSON whatever the kind.
-func NewStorage(kind *kinds.Kind, preferJSON bool) *Storage {
-	s := &Storage{kind: kind, hub: kind.Hub.WithKind(kind.Name), json: preferJSON || kind.StoredAsJSON}
+// NewStorage makes the storage form of kind. It reads JSON, YAML and protobuf, and writes the media type given if the kind has that
+// form.
+func NewStorage(kind *kinds.Kind, media string) *Storage {
+	s := &Storage{kind: kind, hub: kind.Hub.WithKind(kind.Name), media: media}
+	if kind.StoredAsJSON {
+		s.media = runtime.ContentTypeJSON
+	}
 	s.lies = s.hub
 	if v := kind.Version(kind.Stored); v != nil {
 		s.lies, s.toLies = v.WithKind(kind.Name), v.FromHub
@@ -49,7 +55,7 @@ func (s *Storage) encode(obj kinds.Object) (_ []byte, err error) {
 			return nil, err
 		}
 	}
-	if !s.json {
+	if s.media == runtime.ContentTypeProtobuf {
 		body, err := message(obj)
 		if err == nil {
 			return AppendEnvelope(make([]byte, 0, len(body)+envelopeRoom), s.lies, body), nil
@@ -59,6 +65,9 @@ func (s *Storage) encode(obj kinds.Object) (_ []byte, err error) {
 		}
 	}
 	body, err := json.Marshal(WithKind(obj, s.lies))
+	if _, custom := obj.(runtime.Unstructured); err == nil && s.media == runtime.ContentTypeYAML && !custom {
+		return yaml.JSONToYAML(body)
+	}
 	return append(body, '\n'), err
 }
 
@@ -88,6 +97,12 @@ func (s *Storage) Decode(value []byte) (kinds.Object, error) {
 
 func (s *Storage) read(value []byte) (kinds.Object, *kinds.Version, error) {
 	if !IsEnvelope(value) {
+		if !bytes.HasPrefix(value, []byte("{")) {
+			var err error
+			if value, err = yaml.YAMLToJSON(value); err != nil {
+				return nil, nil, err
+			}
+		}
 		return s.readJSON(value)
 	}
 	gvk, message, err := OpenEnvelope(value)
