@@ -26,7 +26,6 @@ import (
 	"quintet.dev/quintet/components/apiserver/authn"
 	"quintet.dev/quintet/components/apiserver/authz"
 	"quintet.dev/quintet/components/apiserver/bootstrap"
-	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/connect"
 	"quintet.dev/quintet/components/apiserver/egress"
 	"quintet.dev/quintet/components/apiserver/follow"
@@ -39,8 +38,6 @@ import (
 	"quintet.dev/quintet/components/apiserver/services"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/encryption"
-	"quintet.dev/quintet/components/apiserver/storage/etcd"
-	"quintet.dev/quintet/components/apiserver/storage/memory"
 	"quintet.dev/quintet/components/apiserver/tokens"
 	"quintet.dev/quintet/components/apiserver/tokens/external"
 )
@@ -52,12 +49,10 @@ type Server struct {
 
 	listener net.Listener     // opened first, as a taken port is the likeliest failure
 	egress   *egress.Ways     // to others
-	opened   storage.Store    // as it is, and
-	store    storage.Store    // encrypted and measured
+	places   []*place         // of objects
 	keys     *encryption.Keys // of values in the store; nil if they lie there open
 	scheme   *runtime.Scheme
 	codec    *serial.Codec
-	caches   *cache.Set
 	table    []handlers.Resource
 	local    *handlers.Local
 	self     self
@@ -96,7 +91,8 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, ready: make(chan struct{}), made: config.Clock.Now(), registry: prometheus.NewRegistry(), library: metrics.NewKubeRegistry()}
+	scheme := serial.NewScheme()
+	s := &Server{scheme: scheme, codec: serial.NewCodec(scheme), config: config, ready: make(chan struct{}), made: config.Clock.Now(), registry: prometheus.NewRegistry(), library: metrics.NewKubeRegistry()}
 	for _, step := range []func() error{
 		s.setGates,
 		s.listen,
@@ -143,47 +139,6 @@ func (s *Server) makeEgress() (err error) {
 	return nil
 }
 
-func (s *Server) openStore() error {
-	switch {
-	case s.config.Store != nil:
-		s.opened = s.config.Store
-	case s.config.Storage == StorageMemory:
-		// The time in microseconds is beyond every revision that a former server gave out: none writes that fast.
-		s.opened = memory.NewAt(s.config.Clock, s.config.Clock.Now().UnixMicro())
-	default:
-		store, err := etcd.New(etcd.Config{
-			Endpoints: s.config.EtcdServers,
-			CAFile:    s.config.EtcdCAFile, CertFile: s.config.EtcdCertFile, KeyFile: s.config.EtcdKeyFile,
-			LeaseReuse: s.config.EtcdLeaseReuse,
-			Tracing:    s.tracing,
-			Dial:       s.egress.Etcd(),
-		})
-		if err != nil {
-			return err
-		}
-		s.opened = store
-	}
-	s.store = s.opened
-	return nil
-}
-
-func (s *Server) closeStore() {
-	s.keys.Close()
-	if s.store != nil && s.config.Store == nil {
-		_ = s.store.Close()
-	}
-}
-
-func (s *Server) makeCaches() (err error) {
-	s.scheme = serial.NewScheme()
-	s.codec = serial.NewCodec(s.scheme)
-	s.caches, err = cache.NewSet(cache.Config{
-		Store: s.store, Prefix: s.config.EtcdPrefix, Encodings: s.config.EncodingMemory, Clock: s.config.Clock,
-		Media: s.config.StorageMediaType,
-	})
-	return err
-}
-
 func (s *Server) listen() error {
 	s.listener = s.config.Listener
 	if s.listener != nil {
@@ -211,7 +166,7 @@ func (s *Server) makeBootstrap() error {
 	ip, port := s.advertised()
 	var masters *bootstrap.Masters
 	if s.config.EndpointReconciler == EndpointsByLease {
-		masters = &bootstrap.Masters{Store: s.store, Prefix: s.config.EtcdPrefix}
+		masters = &bootstrap.Masters{Store: s.places[0].store, Prefix: s.config.EtcdPrefix}
 	}
 	s.bootstrap = bootstrap.New(bootstrap.Config{
 		Objects: s.local, Identity: s.config.Identity, Masters: masters, NodePort: s.config.KubernetesNodePort,
@@ -298,7 +253,9 @@ func (s *Server) Run(ctx context.Context) error {
 	defer stopFront()
 	defer context.AfterFunc(behind, stopFront)()
 
-	group.Go(func() error { return s.caches.Run(behind) })
+	for _, p := range s.places {
+		group.Go(func() error { return p.caches.Run(behind) })
+	}
 	group.Go(func() error { return s.authn.Run(behind) })
 	group.Go(func() error { return s.keyFiles.Run(behind, s.config.Clock) })
 	group.Go(func() error { return s.signer.Run(behind) })
@@ -359,16 +316,18 @@ func (s *Server) settle(ctx, leaving context.Context, left func()) error {
 	group.Go(func() error { return s.services.Run(ctx) })
 	group.Go(func() error { return s.custom.manager.Run(ctx) })
 	group.Go(func() error { return s.aggregator.Run(ctx) })
-	group.Go(func() error {
-		storage.KeepCompacted(ctx, s.store, s.config.Clock, s.config.EtcdCompactionInterval, s.caches.Forgotten)
-		return nil
-	})
+	for _, p := range s.places {
+		group.Go(func() error {
+			storage.KeepCompacted(ctx, p.store, s.config.Clock, s.config.EtcdCompactionInterval, p.caches.Forgotten)
+			return nil
+		})
+	}
 	return group.Wait()
 }
 
 // prepare returns when the caches are filled and the first objects are there.
 func (s *Server) prepare(ctx context.Context) error {
-	if err := s.caches.WaitReady(ctx); err != nil {
+	if err := s.each(func(p *place) error { return p.caches.WaitReady(ctx) }); err != nil {
 		return err
 	}
 	if err := s.custom.manager.Sync(ctx); err != nil {
@@ -388,9 +347,9 @@ func (s *Server) resources(table []*kinds.Kind) []handlers.Resource {
 		out[i].Kind = kind
 		switch {
 		case !kind.Virtual():
-			out[i].Cache = s.caches.Add(kind)
+			out[i].Cache = s.placeOfKind(kind).caches.Add(kind)
 		case kind.Read != nil:
-			out[i].Cache = s.caches.Unstored(kind)
+			out[i].Cache = s.places[0].caches.Unstored(kind)
 		}
 	}
 	return out

@@ -38,13 +38,15 @@ const (
 type Config struct {
 	// Storage is StorageEtcd or StorageMemory; empty means etcd if EtcdServers are given. Store overrides it, and stays
 	// the caller's to close.
-	Storage      string
-	Store        storage.Store
-	EtcdServers  []string
-	EtcdCAFile   string
-	EtcdCertFile string
-	EtcdKeyFile  string
-	EtcdPrefix   string // "/registry" if empty
+	Storage     string
+	Store       storage.Store
+	EtcdServers []string
+	// EtcdServersOverrides keeps some resources elsewhere: group/resource#url;url...
+	EtcdServersOverrides []string
+	EtcdCAFile           string
+	EtcdCertFile         string
+	EtcdKeyFile          string
+	EtcdPrefix           string // "/registry" if empty
 	// EtcdCompactionInterval is how long the store remembers what was; 0 means five minutes, less never forgets.
 	EtcdCompactionInterval time.Duration
 	// EtcdHealthTimeout and EtcdReadyTimeout bound the questions behind /livez and /readyz; 0 means two seconds.

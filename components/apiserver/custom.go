@@ -38,14 +38,14 @@ func (s *Server) installCustom(ctx context.Context, rows []*kinds.Kind) error {
 	before, now := s.custom.caches, make(map[*kinds.Kind]*cache.Cache, len(rows))
 	for kind, c := range before {
 		if !slices.Contains(rows, kind) {
-			s.caches.Remove(c)
+			s.places[0].caches.Remove(c)
 		}
 	}
 	resources := make([]handlers.Resource, len(rows))
 	for i, kind := range rows {
 		c := before[kind]
 		if c == nil {
-			c = s.caches.Add(kind)
+			c = s.places[0].caches.Add(kind)
 		}
 		now[kind] = c
 		resources[i] = handlers.Resource{Kind: kind, Cache: c}

@@ -20,7 +20,9 @@ func (s *Server) makeEncryption() (err error) {
 	if s.keys, err = encryption.Load(config); err != nil {
 		return err
 	}
-	s.store = encryption.NewStore(s.store, s.keys.Transformers(), s.resourceOf())
+	for _, p := range s.places {
+		p.store = encryption.NewStore(p.store, s.keys.Transformers(), s.resourceOf())
+	}
 	return nil
 }
 

@@ -37,7 +37,6 @@ func addFixedFlags(fs *pflag.FlagSet) {
 	for name, f := range map[string]*fixed{
 		"watch-cache": {"bool", []string{"true"}, "all reads are served by the cache", ""},
 
-		"etcd-servers-overrides":    {"strings", []string{""}, "all resources are in one store, and followed by one watch of it", ""},
 		"log-json-split-stream":     {"bool", []string{"false"}, noGate + " (LoggingAlphaOptions)", ""},
 		"log-json-info-buffer-size": {"quantity", []string{"0"}, noGate + " (LoggingAlphaOptions)", ""},
 

@@ -29,6 +29,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 func (c *Config) addStoreFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Storage, "storage-backend", StorageEtcd, "Where objects are kept: etcd3, or memory, which forgets them at exit.")
 	fs.StringSliceVar(&c.EtcdServers, "etcd-servers", nil, "etcd's client URLs, scheme://host:port, separated by commas.")
+	fs.StringSliceVar(&c.EtcdServersOverrides, "etcd-servers-overrides", nil, "Other etcds for some resources: group/resource#url;url..., separated by commas.")
 	fs.StringVar(&c.EtcdCAFile, "etcd-cafile", "", "Authority that signed etcd's certificates.")
 	fs.StringVar(&c.EtcdCertFile, "etcd-certfile", "", "Client certificate for etcd.")
 	fs.StringVar(&c.EtcdKeyFile, "etcd-keyfile", "", "Key of the client certificate for etcd.")

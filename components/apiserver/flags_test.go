@@ -71,9 +71,13 @@ func TestConfigErrors(t *testing.T) {
 		"two signers": {func(c *Config) {
 			c.ServiceAccountSigningEndpoint, c.ServiceAccountKeyFiles = "/none", []string{"/none"}
 		}, "(They are mutually exclusive)"},
-		"abstract":      {func(c *Config) { c.ServiceAccountSigningEndpoint = "@a b" }, "must be a valid abstract socket name"},
-		"egress":        {func(c *Config) { c.EgressFile = "/none" }, "--egress-selector-config-file: failed to read egress config"},
-		"verifying key": {func(c *Config) { c.ServiceAccountKeyFiles = []string{"/none"} }, "--service-account-key-file"},
+		"abstract": {func(c *Config) { c.ServiceAccountSigningEndpoint = "@a b" }, "must be a valid abstract socket name"},
+		"egress":   {func(c *Config) { c.EgressFile = "/none" }, "--egress-selector-config-file: failed to read egress config"},
+		"override": {func(c *Config) {
+			c.Storage, c.EtcdServers, c.EtcdServersOverrides = StorageEtcd, []string{"http://127.0.0.1:1"}, []string{"events#http://127.0.0.1:2"}
+		}, "--etcd-servers-overrides invalid, must be of format: group/resource#servers"},
+		"override without etcd": {func(c *Config) { c.EtcdServersOverrides = []string{"/events#http://127.0.0.1:2"} }, "--etcd-servers-overrides needs --storage-backend=etcd3"},
+		"verifying key":         {func(c *Config) { c.ServiceAccountKeyFiles = []string{"/none"} }, "--service-account-key-file"},
 	}
 	for name, test := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +140,6 @@ func TestFixedFlags(t *testing.T) {
 		"--emulated-version=1.35":                     "emulates no other",
 		"--peer-ca-file=x":                            "UnknownVersionInteroperabilityProxy",
 		"--coordinated-leadership-lease-duration=15s": "",
-		"--etcd-servers-overrides=/events#http://x":   "not supported: all resources are in one store",
 		"--default-watch-cache-size=0":                "not supported: all reads are served by the cache",
 		"--default-watch-cache-size=500":              "",
 		"--min-request-timeout=0":                     "must be greater than 0",

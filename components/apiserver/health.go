@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"time"
+	"slices"
 
 	"quintet.dev/quintet/components/apiserver/server"
 )
@@ -58,7 +58,7 @@ var hooks = []hook{
 
 // liveChecks are those of /livez; what is still being done passes for a while after the start.
 func (s *Server) liveChecks() []server.Check {
-	checks := []server.Check{{Name: "etcd", Probe: s.storeAnswers(s.config.EtcdHealthTimeout)}}
+	checks := s.placeChecks(false)
 	for _, c := range s.hookChecks() {
 		checks = append(checks, server.Check{Name: c.Name, Probe: func(r *http.Request) error {
 			if s.config.Clock.Since(s.made) < s.config.Serving.LivezGrace {
@@ -71,11 +71,8 @@ func (s *Server) liveChecks() []server.Check {
 }
 
 func (s *Server) readyChecks() []server.Check {
-	return append([]server.Check{
-		{Name: "etcd", Probe: s.storeAnswers(s.config.EtcdHealthTimeout)},
-		{Name: "etcd-readiness", Probe: s.storeAnswers(s.config.EtcdReadyTimeout)},
-		{Name: "informer-sync", Probe: s.cachesSynced},
-	}, s.hookChecks()...)
+	return slices.Concat(s.placeChecks(false), s.placeChecks(true),
+		[]server.Check{{Name: "informer-sync", Probe: s.cachesSynced}}, s.hookChecks())
 }
 
 func (s *Server) hookChecks() []server.Check {
@@ -89,17 +86,9 @@ func (s *Server) hookChecks() []server.Check {
 	return out
 }
 
-func (s *Server) storeAnswers(timeout time.Duration) func(r *http.Request) error {
-	return func(r *http.Request) error {
-		ctx, cancel := context.WithTimeout(r.Context(), timeout)
-		defer cancel()
-		return s.askStore(ctx)
-	}
-}
-
 // askStore fails if the store doesn't answer.
 func (s *Server) askStore(ctx context.Context) error {
-	_, err := s.store.Revision(ctx)
+	_, err := s.places[0].store.Revision(ctx)
 	return err
 }
 

@@ -17,7 +17,10 @@ import (
 
 // makeMeasures makes the metrics of the store and of the program, and makes the store measured.
 func (s *Server) makeMeasures() error {
-	s.store = measures.NewStore(s.store, s.registry, s.resourceOf())
+	calls := measures.NewCalls(s.registry, s.resourceOf())
+	for _, p := range s.places {
+		p.store = calls.Of(p.store)
+	}
 	caches := &measures.Caches{List: s.cacheStats, NoCounts: s.config.CountPeriod < 0}
 	return errors.Join(
 		s.registry.Register(caches),
@@ -57,15 +60,19 @@ func (s *Server) cacheStats() []measures.CacheStats {
 
 // watchSize asks etcd from time to time how large it is, until ctx ends.
 func (s *Server) watchSize(ctx context.Context) error {
-	store, ok := s.opened.(*etcd.Store)
-	if !ok || s.config.EtcdSizePeriod < 0 {
+	if _, ok := s.places[0].opened.(*etcd.Store); !ok || s.config.EtcdSizePeriod < 0 {
 		return nil
 	}
 	ticker := s.config.Clock.NewTicker(s.config.EtcdSizePeriod)
 	defer ticker.Stop()
 	for {
 		asking, cancel := context.WithTimeout(ctx, sizeTimeout)
-		sizes := store.Sizes(asking)
+		sizes := map[string]int64{}
+		n := 0
+		for _, p := range s.places {
+			p.opened.(*etcd.Store).Sizes(asking, n, sizes)
+			n += len(p.servers)
+		}
 		cancel()
 		s.sizes.Set(sizes)
 		select {

@@ -81,7 +81,7 @@ func (s *Server) makeServices(stored objects.Store) error {
 	s.services, err = services.New(services.Config{
 		CIDRs: ranges, FirstNodePort: ports.Base, NodePorts: ports.Size, Clock: s.config.Clock, Objects: stored,
 		Ranges: &services.StoredRange{
-			Store: s.store, Key: s.config.EtcdPrefix + "/ranges/servicenodeports", Range: s.config.ServiceNodePortRange,
+			Store: s.placeOf(corev1.Resource("servicenodeportallocations")).store, Key: s.config.EtcdPrefix + "/ranges/servicenodeports", Range: s.config.ServiceNodePortRange,
 		},
 	})
 	return err

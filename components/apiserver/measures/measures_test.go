@@ -16,9 +16,9 @@ import (
 // TestStoreCountsFailures: that a key isn't as expected is none.
 func TestStoreCountsFailures(t *testing.T) {
 	registry, over := prometheus.NewRegistry(), memory.New(nil)
-	s := NewStore(over, registry, func(string) (schema.GroupResource, bool) {
+	s := NewCalls(registry, func(string) (schema.GroupResource, bool) {
 		return schema.GroupResource{Group: "apps", Resource: "deployments"}, true
-	})
+	}).Of(over)
 	revision, err := s.Create(t.Context(), "/a", nil, 0)
 	if err != nil {
 		t.Fatal(err)

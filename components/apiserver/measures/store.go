@@ -11,9 +11,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
-// Store measures the calls of another store. Watches, progress and revisions are left alone: they belong to no resource.
-type Store struct {
-	storage.Store
+// Calls measures the calls of stores.
+type Calls struct {
 	resource func(key string) (schema.GroupResource, bool)
 
 	duration *prometheus.HistogramVec
@@ -21,12 +20,17 @@ type Store struct {
 	failures *prometheus.CounterVec
 }
 
-// NewStore registers the metrics and returns a store over another one. resource tells to what a key belongs; what belongs to
-// none is not measured.
-func NewStore(over storage.Store, registry prometheus.Registerer, resource func(key string) (schema.GroupResource, bool)) *Store {
+// Store measures the calls of another store. Watches, progress and revisions are left alone: they belong to no resource.
+type Store struct {
+	storage.Store
+	*Calls
+}
+
+// NewCalls registers the metrics. resource tells to what a key belongs; what belongs to none is not measured.
+func NewCalls(registry prometheus.Registerer, resource func(key string) (schema.GroupResource, bool)) *Calls {
 	labels := []string{"operation", "group", "resource"}
-	s := &Store{
-		Store: over, resource: resource,
+	s := &Calls{
+		resource: resource,
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "etcd_request_duration_seconds", Help: "Time that calls of the store took.",
 			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
@@ -38,8 +42,11 @@ func NewStore(over storage.Store, registry prometheus.Registerer, resource func(
 	return s
 }
 
+// Of returns a store over another one.
+func (s *Calls) Of(over storage.Store) *Store { return &Store{over, s} }
+
 // took notes a call that began at start. That a key is not as expected is an answer, and no failure.
-func (s *Store) took(start time.Time, operation, key string, err error) {
+func (s *Calls) took(start time.Time, operation, key string, err error) {
 	r, ok := s.resource(key)
 	if !ok {
 		return

@@ -207,16 +207,14 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 	return resp.Header.Revision, nil
 }
 
-// Sizes returns how many bytes the database of each endpoint has that answers, by upstream's names for them: etcd- and the
-// number in the configuration.
-func (s *Store) Sizes(ctx context.Context) map[string]int64 {
-	sizes := map[string]int64{}
+// Sizes adds how many bytes the database of each endpoint has that answers, by upstream's names for them: etcd- and a number that
+// begins with first.
+func (s *Store) Sizes(ctx context.Context, first int, sizes map[string]int64) {
 	for i, endpoint := range s.client.Endpoints() {
 		if status, err := s.client.Status(ctx, endpoint); err == nil {
-			sizes["etcd-"+strconv.Itoa(i)] = status.DbSize
+			sizes["etcd-"+strconv.Itoa(first+i)] = status.DbSize
 		}
 	}
-	return sizes
 }
 
 // Compact implements storage.Store.

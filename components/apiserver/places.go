@@ -1,0 +1,170 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/server"
+	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/components/apiserver/storage/etcd"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
+)
+
+// place is a store, and the caches of the resources that are kept there. The first is for all that no other is for. Resource
+// versions of different places have nothing to do with each other.
+type place struct {
+	servers   []string
+	resources []schema.GroupResource // none for the first
+	opened    storage.Store          // as it is, and
+	store     storage.Store          // encrypted and measured
+	caches    *cache.Set
+}
+
+var errOverride = errors.New("--etcd-servers-overrides invalid, must be of format: group/resource#servers, where servers are URLs, semicolon separated")
+
+// overrides are the places that the configuration names, one for each set of servers, in the order in which these come first.
+func (c *Config) overrides() ([]*place, error) {
+	var places []*place
+	for _, text := range c.EtcdServersOverrides {
+		parts := strings.Split(text, "#")
+		if len(parts) != 2 {
+			return nil, errOverride
+		}
+		names, servers := strings.Split(parts[0], "/"), strings.Split(parts[1], ";")
+		if len(names) != 2 || slices.Contains(servers, "") {
+			return nil, errOverride
+		}
+		resource := schema.GroupResource{Group: names[0], Resource: names[1]}
+		same := slices.IndexFunc(places, func(p *place) bool {
+			return slices.Equal(slices.Sorted(slices.Values(p.servers)), slices.Sorted(slices.Values(servers)))
+		})
+		if same < 0 {
+			same = len(places)
+			places = append(places, &place{servers: servers})
+		}
+		places[same].resources = append(places[same].resources, resource)
+	}
+	if len(places) > 0 && (c.Storage != StorageEtcd || c.Store != nil) {
+		return nil, errors.New("--etcd-servers-overrides needs --storage-backend=etcd3")
+	}
+	return places, nil
+}
+
+// placeOf is where a resource is kept that has any of these names.
+func (s *Server) placeOf(names ...schema.GroupResource) *place {
+	for _, p := range s.places[1:] {
+		if slices.ContainsFunc(names, func(name schema.GroupResource) bool { return slices.Contains(p.resources, name) }) {
+			return p
+		}
+	}
+	return s.places[0]
+}
+
+// placeOfKind is where objects of a kind are, whichever of its groups is named.
+func (s *Server) placeOfKind(kind *kinds.Kind) *place {
+	names := []schema.GroupResource{{Group: kind.Hub.Group, Resource: kind.Resource}}
+	for i := range kind.Versions {
+		names = append(names, schema.GroupResource{Group: kind.Versions[i].Group, Resource: kind.Resource})
+	}
+	return s.placeOf(names...)
+}
+
+func (s *Server) openEtcd(servers []string) (storage.Store, error) {
+	return etcd.New(etcd.Config{
+		Endpoints: servers,
+		CAFile:    s.config.EtcdCAFile, CertFile: s.config.EtcdCertFile, KeyFile: s.config.EtcdKeyFile,
+		LeaseReuse: s.config.EtcdLeaseReuse,
+		Tracing:    s.tracing,
+		Dial:       s.egress.Etcd(),
+	})
+}
+
+// placeChecks ask the stores, each on its own: whether they are alive, or whether they are ready.
+func (s *Server) placeChecks(ready bool) []server.Check {
+	name, override, timeout := "etcd", "etcd-override-%d", s.config.EtcdHealthTimeout
+	if ready {
+		name, override, timeout = "etcd-readiness", "etcd-override-readiness-%d", s.config.EtcdReadyTimeout
+	}
+	checks := []server.Check{{Name: name, Probe: s.places[0].answers(timeout)}}
+	for i, p := range s.places[1:] {
+		checks = append(checks, server.Check{Name: fmt.Sprintf(override, i), Probe: p.answers(timeout)})
+	}
+	return checks
+}
+
+// answers fails if the store doesn't answer in time.
+func (p *place) answers(timeout time.Duration) func(*http.Request) error {
+	return func(r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), timeout)
+		defer cancel()
+		_, err := p.store.Revision(ctx)
+		return err
+	}
+}
+
+// each does something with every place, until it fails.
+func (s *Server) each(do func(*place) error) error {
+	for _, p := range s.places {
+		if err := do(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openStore opens the stores; nothing is asked of them yet.
+func (s *Server) openStore() (err error) {
+	first := &place{servers: s.config.EtcdServers}
+	switch {
+	case s.config.Store != nil:
+		first.opened = s.config.Store
+	case s.config.Storage == StorageMemory:
+		// The time in microseconds is beyond every revision that a former server gave out: none writes that fast.
+		first.opened = memory.NewAt(s.config.Clock, s.config.Clock.Now().UnixMicro())
+	default:
+		if first.opened, err = s.openEtcd(s.config.EtcdServers); err != nil {
+			return err
+		}
+	}
+	first.store = first.opened
+	s.places = []*place{first}
+	others, err := s.config.overrides()
+	if err != nil {
+		return err
+	}
+	for _, p := range others {
+		if p.opened, err = s.openEtcd(p.servers); err != nil {
+			return fmt.Errorf("--etcd-servers-overrides: %w", err)
+		}
+		p.store = p.opened
+		s.places = append(s.places, p)
+	}
+	return nil
+}
+
+func (s *Server) closeStore() {
+	s.keys.Close()
+	if s.config.Store == nil {
+		_ = s.each(func(p *place) error { return p.store.Close() })
+	}
+}
+
+// makeCaches makes the caches over the stores.
+func (s *Server) makeCaches() error {
+	return s.each(func(p *place) (err error) {
+		p.caches, err = cache.NewSet(cache.Config{
+			Store: p.store, Prefix: s.config.EtcdPrefix, Encodings: s.config.EncodingMemory, Clock: s.config.Clock,
+			Media: s.config.StorageMediaType,
+		})
+		return err
+	})
+}
