@@ -80,9 +80,10 @@ type Server struct {
 	synced atomic.Bool   // the caches have their objects
 	made   time.Time
 
-	registry *prometheus.Registry // of metrics
-	library  metrics.KubeRegistry // of those that libraries want to register their way
-	sizes    measures.Sizes
+	registry   *prometheus.Registry // of metrics
+	library    metrics.KubeRegistry // of those that libraries want to register their way
+	exposition server.Exposition
+	sizes      measures.Sizes
 }
 
 // New makes a server and begins to listen; nothing is served before Run.
@@ -101,6 +102,7 @@ func New(config Config) (*Server, error) {
 		s.openStore,
 		s.makeEncryption,
 		s.makeMeasures,
+		s.makeExposition,
 		s.makeCaches,
 		s.makeAuth,
 		s.makeBootstrap,
@@ -231,7 +233,7 @@ func (s *Server) makeFront() error {
 			Delay: s.config.Serving.ShutdownDelay, RetryAfter: s.config.Serving.ShutdownSendRetryAfter, WatchGrace: s.config.Serving.ShutdownWatchGrace,
 		},
 		Live: s.liveChecks(), Ready: s.readyChecks(), More: s.keyChecks(),
-		Registry: s.registry, Gatherers: []prometheus.Gatherer{s.library}, DisabledMetrics: s.config.DisabledMetrics,
+		Registry: s.registry, Gatherers: []prometheus.Gatherer{s.library}, Exposition: s.exposition,
 	})
 	if err == nil {
 		s.self.client.Handler = s.front.Handler()

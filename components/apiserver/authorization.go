@@ -7,6 +7,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/authz"
 	"quintet.dev/quintet/components/apiserver/bootstrap/policy"
+	"quintet.dev/quintet/components/apiserver/measures"
 )
 
 func (c *Config) addAuthorizationFlags(fs *pflag.FlagSet) {
@@ -28,6 +29,7 @@ func (s *Server) makeAuthorization() (err error) {
 		Modes: s.config.AuthorizationModes, Webhook: s.config.AuthorizationWebhook, ConfigFile: s.config.AuthorizationConfigFile,
 		PolicyFile: s.config.AuthorizationPolicyFile,
 		Dial:       s.egress.ControlPlane(),
+		Graph:      measures.Graph(s.registry),
 		Objects:    s.local, NodeRules: policy.NodeRules(), Clock: s.config.Clock,
 	})
 	return err

@@ -143,6 +143,10 @@ type Config struct {
 	LogFiles            bool     // serves /var/log at /logs/
 	DebugSocket         string   // path of a Unix socket with the same; "" for none
 	DisabledMetrics     []string // names
+	// MetricLabels are the values that labels of metrics keep, by metric,label; MetricLabelsFile has the same in YAML.
+	MetricLabels      map[string]string
+	MetricLabelsFile  string
+	ShowHiddenMetrics string // the release before this, to show what was deprecated in it
 
 	FeatureGates  map[string]bool   // which of them can be set is in package gates
 	RuntimeConfig map[string]string // group/version[/resource] or api/<stage>: true or false; must be what is served

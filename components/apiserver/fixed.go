@@ -28,9 +28,8 @@ func (f *fixed) Set(value string) error {
 }
 
 const (
-	noGate   = "the feature gate that it belongs to is off in this release"
-	noSkew   = "the server is Kubernetes 1.36 and emulates no other"
-	noPolicy = "metrics are shown with all their labels"
+	noGate = "the feature gate that it belongs to is off in this release"
+	noSkew = "the server is Kubernetes 1.36 and emulates no other"
 )
 
 func addFixedFlags(fs *pflag.FlagSet) {
@@ -51,10 +50,6 @@ func addFixedFlags(fs *pflag.FlagSet) {
 		"coordinated-leadership-lease-duration": {"duration", []string{"15s"}, noGate + " (CoordinatedLeaderElection)", ""},
 		"coordinated-leadership-renew-deadline": {"duration", []string{"10s"}, noGate + " (CoordinatedLeaderElection)", ""},
 		"coordinated-leadership-retry-period":   {"duration", []string{"2s"}, noGate + " (CoordinatedLeaderElection)", ""},
-
-		"allow-metric-labels":             {"stringToString", []string{""}, noPolicy, ""},
-		"allow-metric-labels-manifest":    {"string", []string{""}, noPolicy, ""},
-		"show-hidden-metrics-for-version": {"string", []string{"", "1.35"}, "no metric is hidden", ""},
 	} {
 		f.value = f.allowed[0]
 		only := slices.DeleteFunc(slices.Clone(f.allowed), func(v string) bool { return v == "" })

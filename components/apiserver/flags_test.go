@@ -77,6 +77,9 @@ func TestConfigErrors(t *testing.T) {
 			c.Storage, c.EtcdServers, c.EtcdServersOverrides = StorageEtcd, []string{"http://127.0.0.1:1"}, []string{"events#http://127.0.0.1:2"}
 		}, "--etcd-servers-overrides invalid, must be of format: group/resource#servers"},
 		"override without etcd": {func(c *Config) { c.EtcdServersOverrides = []string{"/events#http://127.0.0.1:2"} }, "--etcd-servers-overrides needs --storage-backend=etcd3"},
+		"hidden metrics":        {func(c *Config) { c.ShowHiddenMetrics = "1.34" }, "--show-hidden-metrics-for-version must be omitted or have the value '1.35'"},
+		"metric labels":         {func(c *Config) { c.MetricLabels = map[string]string{"a": "b"} }, `--allow-metric-labels: "a" is not a metric and a label`},
+		"labels' file":          {func(c *Config) { c.MetricLabelsFile = "/none" }, "--allow-metric-labels-manifest: open /none"},
 		"verifying key":         {func(c *Config) { c.ServiceAccountKeyFiles = []string{"/none"} }, "--service-account-key-file"},
 	}
 	for name, test := range cases {

@@ -3,8 +3,15 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"quintet.dev/quintet/components/apiserver/server"
+	"sigs.k8s.io/yaml"
+	"strconv"
 	"time"
 
+	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
+	_ "k8s.io/component-base/metrics/prometheus/restclient" // counts the requests of clients
 	"k8s.io/pod-security-admission/api"
 	podsecurity "k8s.io/pod-security-admission/metrics"
 
@@ -15,8 +22,40 @@ import (
 	"quintet.dev/quintet/internal/release"
 )
 
+// makeExposition reads what is to be shown of the metrics.
+func (s *Server) makeExposition() error {
+	c := &s.config
+	minor, err := strconv.Atoi(release.Get().Minor)
+	if err != nil {
+		return err
+	}
+	if before := fmt.Sprintf("1.%d", minor-1); c.ShowHiddenMetrics != "" && c.ShowHiddenMetrics != before {
+		return fmt.Errorf("--show-hidden-metrics-for-version must be omitted or have the value '%s'. Only the previous minor version is allowed", before)
+	}
+	allowed := c.MetricLabels
+	if c.MetricLabelsFile != "" {
+		if c.MetricLabels != nil {
+			return errors.New("--allow-metric-labels and --allow-metric-labels-manifest exclude each other")
+		}
+		text, err := os.ReadFile(c.MetricLabelsFile)
+		if err != nil {
+			return fmt.Errorf("--allow-metric-labels-manifest: %w", err)
+		}
+		if err := yaml.UnmarshalStrict(text, &allowed); err != nil {
+			return fmt.Errorf("--allow-metric-labels-manifest: %s: %w", c.MetricLabelsFile, err)
+		}
+	}
+	labels, err := server.ParseLabels(allowed)
+	if err != nil {
+		return fmt.Errorf("--allow-metric-labels: %w", err)
+	}
+	s.exposition = server.Exposition{Disabled: c.DisabledMetrics, Labels: labels, Minor: minor, Hidden: c.ShowHiddenMetrics != ""}
+	return nil
+}
+
 // makeMeasures makes the metrics of the store and of the program, and makes the store measured.
 func (s *Server) makeMeasures() error {
+	endpointmetrics.Register()
 	calls := measures.NewCalls(s.registry, s.resourceOf())
 	for _, p := range s.places {
 		p.store = calls.Of(p.store)
@@ -25,7 +64,7 @@ func (s *Server) makeMeasures() error {
 	return errors.Join(
 		s.registry.Register(caches),
 		s.registry.Register(&s.sizes),
-		measures.Program(s.registry, release.Get(), s.gates.All()),
+		measures.Program(s.registry, version(), s.gates.All()),
 	)
 }
 
@@ -43,6 +82,7 @@ func (s *Server) cacheStats() []measures.CacheStats {
 		out = append(out, measures.CacheStats{
 			Resource: kind.Hub.WithResource(kind.Resource).GroupResource(), Objects: stats.Objects, Bytes: stats.Bytes,
 			Revision: stats.Revision, Events: stats.Events, Capacity: stats.Capacity,
+			Counts: c.Counts(),
 		})
 	}
 	for _, r := range s.table {

@@ -78,13 +78,14 @@ func (s *Server) placeOfKind(kind *kinds.Kind) *place {
 	return s.placeOf(names...)
 }
 
-func (s *Server) openEtcd(servers []string) (storage.Store, error) {
+func (s *Server) openEtcd(servers []string, metrics *etcd.Metrics) (storage.Store, error) {
 	return etcd.New(etcd.Config{
 		Endpoints: servers,
 		CAFile:    s.config.EtcdCAFile, CertFile: s.config.EtcdCertFile, KeyFile: s.config.EtcdKeyFile,
 		LeaseReuse: s.config.EtcdLeaseReuse,
 		Tracing:    s.tracing,
 		Dial:       s.egress.Etcd(),
+		Metrics:    metrics,
 	})
 }
 
@@ -122,7 +123,11 @@ func (s *Server) each(do func(*place) error) error {
 }
 
 // openStore opens the stores; nothing is asked of them yet.
-func (s *Server) openStore() (err error) {
+func (s *Server) openStore() error {
+	metrics, err := etcd.NewMetrics(s.registry)
+	if err != nil {
+		return err
+	}
 	first := &place{servers: s.config.EtcdServers}
 	switch {
 	case s.config.Store != nil:
@@ -131,7 +136,7 @@ func (s *Server) openStore() (err error) {
 		// The time in microseconds is beyond every revision that a former server gave out: none writes that fast.
 		first.opened = memory.NewAt(s.config.Clock, s.config.Clock.Now().UnixMicro())
 	default:
-		if first.opened, err = s.openEtcd(s.config.EtcdServers); err != nil {
+		if first.opened, err = s.openEtcd(s.config.EtcdServers, metrics); err != nil {
 			return err
 		}
 	}
@@ -142,7 +147,7 @@ func (s *Server) openStore() (err error) {
 		return err
 	}
 	for _, p := range others {
-		if p.opened, err = s.openEtcd(p.servers); err != nil {
+		if p.opened, err = s.openEtcd(p.servers, metrics); err != nil {
 			return fmt.Errorf("--etcd-servers-overrides: %w", err)
 		}
 		p.store = p.opened

@@ -78,13 +78,15 @@ func (s *Server) makeServices(stored objects.Store) error {
 		return fmt.Errorf("--service-node-port-range: %w", err)
 	}
 	s.ranges = ranges
-	s.services, err = services.New(services.Config{
+	if s.services, err = services.New(services.Config{
 		CIDRs: ranges, FirstNodePort: ports.Base, NodePorts: ports.Size, Clock: s.config.Clock, Objects: stored,
 		Ranges: &services.StoredRange{
 			Store: s.placeOf(corev1.Resource("servicenodeportallocations")).store, Key: s.config.EtcdPrefix + "/ranges/servicenodeports", Range: s.config.ServiceNodePortRange,
 		},
-	})
-	return err
+	}); err != nil {
+		return err
+	}
+	return s.registry.Register(s.services.Metrics())
 }
 
 func (s *Server) jwksURI() string {
@@ -171,7 +173,7 @@ func (s *Server) makeAPI() (err error) {
 		Objects:           s.local,
 		ClientCertificate: s.config.KubeletClientCertificate, ClientKey: s.config.KubeletClientKey,
 		Authority: s.config.KubeletCertificateAuthority, AddressTypes: s.config.KubeletPreferredAddressTypes,
-		Dial: s.egress.Cluster(), Timeout: s.config.KubeletTimeout, MaxBytesPerSecond: s.config.MaxConnectionBytes,
+		Logs: measures.PodLogs(s.registry), Dial: s.egress.Cluster(), Timeout: s.config.KubeletTimeout, MaxBytesPerSecond: s.config.MaxConnectionBytes,
 	})
 	if err != nil {
 		return err

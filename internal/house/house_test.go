@@ -164,8 +164,8 @@ func TestOneRoomHoldsEachClient(t *testing.T) {
 
 func TestNothingWrapsUpstream(t *testing.T) {
 	policies := []string{ // that lie beside the generic server, and are good without it
-		"k8s.io/apiserver/pkg/server/filters", // the queueing of requests
-		"k8s.io/apiserver/pkg/server/mux",     // how flow control shows its queues
+		"k8s.io/apiserver/pkg/server/filters",        // the queueing of requests
+		"k8s.io/apiserver/pkg/server/mux",            // how flow control shows its queues
 		"k8s.io/apiserver/pkg/server/egressselector", // dialing through proxies
 		"k8s.io/apiserver/pkg/server/options/encryptionconfig",
 		"k8s.io/apiserver/pkg/server/options/encryptionconfig/controller",

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -41,6 +42,8 @@ type Config struct {
 	Objects objects.Feeder
 	// NodeRules are those of the role "system:node", for the mode Node.
 	NodeRules []rbacv1.PolicyRule
+	// Graph takes the times of changes of what the mode Node knows; nil takes none.
+	Graph func(operation string, took time.Duration)
 	// Dial connects to webhooks; nil does so straight.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Clock clock.WithTicker
@@ -49,6 +52,7 @@ type Config struct {
 // Chain is an authorizer. It knows of roles and pods only while it runs. It is safe for concurrent use.
 type Chain struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	graph   func(operation string, took time.Duration)
 	objects objects.Feeder
 	clock   clock.WithTicker
 	rbac    *rbac.Authorizer
@@ -68,7 +72,7 @@ type feed struct {
 // New builds the chain, or says what can't be built. Members of system:masters are allowed everything before any mode is
 // asked.
 func New(cfg Config) (*Chain, error) {
-	c := &Chain{dial: cfg.Dial, objects: cfg.Objects, clock: cfg.Clock, rbac: rbac.New(), synced: make(chan struct{})}
+	c := &Chain{dial: cfg.Dial, graph: cfg.Graph, objects: cfg.Objects, clock: cfg.Clock, rbac: rbac.New(), synced: make(chan struct{})}
 	if c.clock == nil {
 		c.clock = clock.RealClock{}
 	}

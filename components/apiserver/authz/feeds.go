@@ -1,6 +1,8 @@
 package authz
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
@@ -18,10 +20,27 @@ func (c *Chain) feedRBAC() {
 }
 
 func (c *Chain) feedNode() {
-	addFeed(c, "", "pods", func(old, new *corev1.Pod) { c.node.PodChanged(old, new) })
-	addFeed(c, "", "persistentvolumes", func(old, new *corev1.PersistentVolume) { c.node.VolumeChanged(old, new) })
-	addFeed(c, storagev1.GroupName, "volumeattachments", func(old, new *storagev1.VolumeAttachment) { c.node.AttachmentChanged(old, new) })
-	addFeed(c, resourcev1.GroupName, "resourceslices", func(old, new *resourcev1.ResourceSlice) { c.node.SliceChanged(old, new) })
+	addFeed(c, "", "pods", timed(c, "Pod", func(old, new *corev1.Pod) { c.node.PodChanged(old, new) }))
+	addFeed(c, "", "persistentvolumes", timed(c, "PV", func(old, new *corev1.PersistentVolume) { c.node.VolumeChanged(old, new) }))
+	addFeed(c, storagev1.GroupName, "volumeattachments", timed(c, "VolumeAttachment", func(old, new *storagev1.VolumeAttachment) { c.node.AttachmentChanged(old, new) }))
+	addFeed(c, resourcev1.GroupName, "resourceslices", timed(c, "ResourceSlice", func(old, new *resourcev1.ResourceSlice) { c.node.SliceChanged(old, new) }))
+}
+
+// timed measures changes of what nodes need, by upstream's names for them.
+func timed[P comparable](c *Chain, what string, changed func(old, new P)) func(old, new P) {
+	if c.graph == nil {
+		return changed
+	}
+	return func(old, new P) {
+		var none P
+		operation := "Add"
+		if new == none {
+			operation = "Delete"
+		}
+		start := time.Now()
+		changed(old, new)
+		c.graph(operation+what, time.Since(start))
+	}
 }
 
 // addFeed adds a feed of objects of the Go type T.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/btree"
@@ -29,6 +30,7 @@ type Cache struct {
 	stored   *serial.Storage
 	formats  map[formatKey]*Format
 	indexed  []index
+	counts   counts
 	flights  flights
 	broken   broken
 	zipped   runs
@@ -93,6 +95,7 @@ func newCache(s *Set, kind *kinds.Kind) *Cache {
 	for _, field := range kind.Indexed {
 		c.indexed = append(c.indexed, index{field: field, value: fieldOf(kind, field)})
 	}
+	c.counts.lists = make([]struct{ total, fetched, returned atomic.Int64 }, len(c.indexed)+1)
 	c.state = newTree(len(c.indexed))
 	c.watchers.init(len(c.indexed))
 	return c
@@ -197,6 +200,8 @@ func (c *Cache) installFirst(content []*Entry, revision int64) {
 func (c *Cache) installLocked(content []*Entry, revision int64) {
 	c.state, c.bytes = newTree(len(c.indexed)), 0
 	c.broken.settle()
+	c.counts.loads.Add(1)
+	c.counts.loaded.Add(int64(len(content)))
 	for _, e := range content {
 		c.state.items.Load(e)
 		c.enter(e)

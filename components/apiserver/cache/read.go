@@ -43,7 +43,12 @@ func (c *Cache) freshen(ctx context.Context, resourceVersion string) error {
 		if err != nil {
 			return c.errStore(err, "get")
 		}
-		return c.reach(ctx, revision)
+		c.counts.consistent.Add(1)
+		err = c.reach(ctx, revision)
+		if err != nil {
+			c.counts.failed.Add(1)
+		}
+		return err
 	}
 	revision, err := parseRevision(resourceVersion)
 	if err != nil {
@@ -152,7 +157,9 @@ func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from
 	}
 	var rest int64
 	more := false
-	c.walk(s, o.Namespace, &m, from, func(e *Entry) bool {
+	fetched := 0
+	index := c.walk(s, o.Namespace, &m, from, func(e *Entry) bool {
+		fetched++
 		if !m.matches(e) {
 			return true
 		}
@@ -164,6 +171,7 @@ func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from
 		rest++
 		return m.all()
 	})
+	c.counts.list(index, fetched, len(l.Entries))
 	if more {
 		c.keep(s)
 		l.Continue = encodeContinue(l.Entries[len(l.Entries)-1].Key+"\x00", m.prefix, revision)
@@ -174,13 +182,14 @@ func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from
 	return l
 }
 
-// walk calls yield for a superset of the entries that match, in order, by the shortest way that there is.
-func (c *Cache) walk(s *snapshot, namespace string, m *matcher, from string, yield func(*Entry) bool) {
+// walk calls yield for a superset of the entries that match, in order, by the shortest way that there is. It returns the number of
+// the index that this was, beyond all if it was none.
+func (c *Cache) walk(s *snapshot, namespace string, m *matcher, from string, yield func(*Entry) bool) int {
 	if key, ok := m.key(c, namespace); ok {
 		if e, ok := s.items.Get(&Entry{Key: key}); ok && key >= from {
 			yield(e)
 		}
-		return
+		return len(c.indexed)
 	}
 	for i := range c.indexed {
 		want, ok := m.required(c.indexed[i].field)
@@ -190,11 +199,12 @@ func (c *Cache) walk(s *snapshot, namespace string, m *matcher, from string, yie
 		s.indexes[i].Ascend(indexed{want, &Entry{Key: from}}, func(x indexed) bool {
 			return x.value == want && strings.HasPrefix(x.entry.Key, m.prefix) && yield(x.entry)
 		})
-		return
+		return i
 	}
 	s.items.Ascend(&Entry{Key: from}, func(e *Entry) bool {
 		return strings.HasPrefix(e.Key, m.prefix) && yield(e)
 	})
+	return len(c.indexed)
 }
 
 // errCompacted tells that a revision is known to nobody any more.

@@ -160,6 +160,7 @@ func (w *Watcher) nextInitial() []Event {
 		w.from = e.Key + "\x00"
 		return len(events) < initialChunk
 	})
+	w.cache.counts.initial.Add(int64(len(events)))
 	if len(events) < initialChunk {
 		w.initial = nil
 		if w.mark {

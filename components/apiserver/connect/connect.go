@@ -33,6 +33,8 @@ type Config struct {
 	AddressTypes []string
 	// MaxBytesPerSecond bounds each connection that is taken over; 0 means no bound.
 	MaxBytesPerSecond int64
+	// Logs is told how each read of a log goes; nil counts none.
+	Logs func(LogUse)
 	// Timeout bounds connecting; 0 means five seconds.
 	Timeout time.Duration
 	// Dial connects to nodes, pods and services; nil does so straight.
@@ -42,6 +44,7 @@ type Config struct {
 // Connector serves connecting subresources. It is safe for concurrent use.
 type Connector struct {
 	objects      objects.Reader
+	logs         func(LogUse)
 	addressTypes []corev1.NodeAddressType
 	kubelet      *http.Transport
 	// trusting reaches kubelets without judging their certificates.
@@ -77,11 +80,14 @@ func New(c Config) (*Connector, error) {
 	if c.Timeout == 0 {
 		c.Timeout = 5 * time.Second
 	}
+	if c.Logs == nil {
+		c.Logs = func(LogUse) {}
+	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}).DialContext
 	}
 	out := &Connector{
-		objects: c.Objects, files: files, maxBytes: c.MaxBytesPerSecond,
+		objects: c.Objects, files: files, logs: c.Logs, maxBytes: c.MaxBytesPerSecond,
 		kubelet: &http.Transport{DialContext: c.Dial, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
 		plain: &http.Transport{DialContext: c.Dial, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}},

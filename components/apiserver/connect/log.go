@@ -1,6 +1,7 @@
 package connect
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// LogUse is something about a read of a log that is counted, under upstream's names.
+type LogUse string
+
+// Whether the kubelet's certificate is verified, and that this failed.
+const (
+	EnforceTLS     LogUse = "enforce_tls"
+	SkipTLSAllowed LogUse = "skip_tls_allowed"
+	TLSFailure     LogUse = "tls_failure"
 )
 
 // log streams a container's log from its kubelet.
@@ -46,12 +57,16 @@ func (c *Connector) log(w http.ResponseWriter, r *http.Request, namespace, name 
 	if err != nil {
 		return err
 	}
-	transport := c.kubelet
+	transport, use := c.kubelet, EnforceTLS
 	if o.InsecureSkipTLSVerifyBackend {
-		transport = c.trusting
+		transport, use = c.trusting, SkipTLSAllowed
 	}
+	c.logs(use)
 	response, err := transport.RoundTrip(request)
 	if err != nil {
+		if wrong := (*tls.CertificateVerificationError)(nil); errors.As(err, &wrong) {
+			c.logs(TLSFailure)
+		}
 		return &url.Error{Op: "Get", URL: at.String(), Err: err} // told as it is
 	}
 	defer response.Body.Close()

@@ -48,6 +48,8 @@ type Connect func(w http.ResponseWriter, r *http.Request, namespace, name string
 type Meter interface {
 	// Deprecated notes a request for what is to go, in the release removed ("" if that isn't known).
 	Deprecated(resource schema.GroupVersionResource, subresource, removed string)
+	// Began notes how long a watch took to send what there was when it began.
+	Began(resource schema.GroupVersionResource, scope string, took time.Duration)
 	// Sent returns what takes the size of each event that a watch of the resource sends.
 	Sent(resource schema.GroupVersionResource) func(bytes int)
 }

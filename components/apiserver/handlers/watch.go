@@ -115,9 +115,10 @@ func (c *call) overHTTP(ctx context.Context, feed func(context.Context, outlet))
 
 // follow sends events until the watch or the client ends; each batch is flushed once.
 func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventWriter, out outlet) {
-	sent := func(int) {}
-	if c.api.config.Meter != nil {
-		sent = c.api.config.Meter.Sent(c.version.WithResource(c.kind.Resource))
+	sent, start := func(int) {}, time.Now()
+	meter := c.api.config.Meter
+	if meter != nil {
+		sent = meter.Sent(c.version.WithResource(c.kind.Resource))
 	}
 	var buf []byte
 	for {
@@ -141,6 +142,9 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 		case len(buf) > 0 && out.send(buf) != nil:
 			return
 		}
+		if meter != nil && endsInitial(batch) {
+			meter.Began(c.version.WithResource(c.kind.Resource), c.metricScope(), time.Since(start))
+		}
 	}
 }
 
@@ -156,6 +160,25 @@ func (c *call) own(e cache.Event) cache.Event {
 	obj.SetAnnotations(e.Entry.Object.GetAnnotations())
 	e.Entry = &cache.Entry{Revision: e.Entry.Revision, Object: obj}
 	return e
+}
+
+// endsInitial tells whether events say that the client now knows what there was when the watch began.
+func endsInitial(events []cache.Event) bool {
+	if len(events) == 0 || events[len(events)-1].Type != cache.Bookmark {
+		return false
+	}
+	return events[len(events)-1].Entry.Object.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"
+}
+
+// metricScope is what the call is about, as metrics have it.
+func (c *call) metricScope() string {
+	switch {
+	case c.name != "":
+		return "resource"
+	case c.namespace != "":
+		return "namespace"
+	}
+	return "cluster"
 }
 
 // sendFailure ends a watch by an event that says why.

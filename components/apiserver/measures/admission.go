@@ -11,6 +11,7 @@ import (
 type Admission struct {
 	plugins *prometheus.HistogramVec
 	steps   *prometheus.HistogramVec
+	summary *prometheus.SummaryVec
 }
 
 // NewAdmission registers the metrics of admission.
@@ -26,7 +27,11 @@ func NewAdmission(registry prometheus.Registerer) *Admission {
 		steps: histogram("apiserver_admission_step_admission_duration_seconds", "Time that all admission plug-ins took.",
 			"type", "operation", "rejected"),
 	}
-	registry.MustRegister(a.plugins, a.steps)
+	a.summary = prometheus.NewSummaryVec(prometheus.SummaryOpts{
+		Name: "apiserver_admission_step_admission_duration_seconds_summary", Help: "Time that all admission plug-ins took, in quantiles.",
+		Objectives: map[float64]float64{0.5: 0.05, 0.9: 0.01, 0.99: 0.001}, MaxAge: 5 * time.Hour,
+	}, []string{"type", "operation", "rejected"})
+	registry.MustRegister(a.plugins, a.steps, a.summary)
 	return a
 }
 
@@ -40,8 +45,17 @@ func (a *Admission) Plugin(name, step string) func(took time.Duration, o admissi
 // Step returns what takes the times of a whole step.
 func (a *Admission) Step(step string) func(took time.Duration, o admission.Operation, rejected bool) {
 	return observers(func(o admission.Operation, rejected string) prometheus.Observer {
-		return a.steps.WithLabelValues(step, string(o), rejected)
+		return both{a.steps.WithLabelValues(step, string(o), rejected), a.summary.WithLabelValues(step, string(o), rejected)}
 	})
+}
+
+// both observes twice.
+type both [2]prometheus.Observer
+
+// Observe implements prometheus.Observer.
+func (b both) Observe(v float64) {
+	b[0].Observe(v)
+	b[1].Observe(v)
 }
 
 // observers looks the metrics of what is not rejected up once, as every write passes all plug-ins.

@@ -5,6 +5,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"quintet.dev/quintet/components/apiserver/cache"
 )
 
 // CacheStats is the state of one resource's cache.
@@ -15,6 +17,7 @@ type CacheStats struct {
 	Revision int64 // of the last change
 	Events   int64 // received since the start
 	Capacity int   // events that are remembered at most
+	Counts   cache.Counts
 }
 
 // Caches shows what the caches hold at the moment when somebody asks. It is a prometheus.Collector.
@@ -25,7 +28,10 @@ type Caches struct {
 	NoCounts bool
 }
 
-var cacheLabels = []string{"group", "resource"}
+var (
+	cacheLabels = []string{"group", "resource"}
+	indexLabels = []string{"group", "resource", "index"}
+)
 
 // The metrics of caches.
 var (
@@ -34,13 +40,27 @@ var (
 	resourceSize     = prometheus.NewDesc("apiserver_resource_size_estimate_bytes", "Bytes that stored objects take, by resource.", cacheLabels, nil)
 	cacheRevision    = prometheus.NewDesc("apiserver_watch_cache_resource_version", "Last change that the cache knows of, by resource.", cacheLabels, nil)
 	cacheEvents      = prometheus.NewDesc("apiserver_watch_cache_events_received_total", "Changes that the cache has seen, by resource.", cacheLabels, nil)
+	cacheLoads       = prometheus.NewDesc("apiserver_watch_cache_initializations_total", "How often the cache was filled, by resource.", cacheLabels, nil)
+	cacheDispatched  = prometheus.NewDesc("apiserver_watch_cache_events_dispatched_total", "Changes that the cache showed to those who watch, by resource.", cacheLabels, nil)
+	cacheConsistent  = prometheus.NewDesc("apiserver_watch_cache_consistent_read_total", "Reads that waited for the store's revision, by resource.", []string{"group", "resource", "success", "fallback"}, nil)
+	cacheInitial     = prometheus.NewDesc("apiserver_init_events_total", "Events that told watches what there was when they began, by resource.", cacheLabels, nil)
+	cacheLists       = prometheus.NewDesc("apiserver_cache_list_total", "Lists, by resource and by the index that was used.", indexLabels, nil)
+	cacheFetched     = prometheus.NewDesc("apiserver_cache_list_fetched_objects_total", "Objects that lists looked at, by resource and index.", indexLabels, nil)
+	cacheReturned    = prometheus.NewDesc("apiserver_cache_list_returned_objects_total", "Objects that lists returned, by resource.", cacheLabels, nil)
+	storageEvents    = prometheus.NewDesc("apiserver_storage_events_received_total", "Changes that came from the store, by resource.", cacheLabels, nil)
+	storageLists     = prometheus.NewDesc("apiserver_storage_list_total", "Lists of the store, by resource.", cacheLabels, nil)
+	storageFetched   = prometheus.NewDesc("apiserver_storage_list_fetched_objects_total", "Objects that lists of the store read, by resource.", cacheLabels, nil)
+	storageEvaluated = prometheus.NewDesc("apiserver_storage_list_evaluated_objects_total", "Objects that lists of the store looked at, by resource.", cacheLabels, nil)
+	storageReturned  = prometheus.NewDesc("apiserver_storage_list_returned_objects_total", "Objects that lists of the store returned, by resource.", cacheLabels, nil)
 	cacheCapacity    = prometheus.NewDesc("watch_cache_capacity", "Changes that the cache remembers at most, by resource.", cacheLabels, nil)
 	storageSizeBytes = prometheus.NewDesc("apiserver_storage_size_bytes", "Bytes of the store's database, by member.", []string{"storage_cluster_id"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (c *Caches) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{resourceObjects, storageObjects, resourceSize, cacheRevision, cacheEvents, cacheCapacity} {
+	for _, d := range []*prometheus.Desc{resourceObjects, storageObjects, resourceSize, cacheRevision, cacheEvents, cacheCapacity,
+		cacheLoads, cacheDispatched, cacheConsistent, cacheInitial, cacheLists, cacheFetched, cacheReturned,
+		storageEvents, storageLists, storageFetched, storageEvaluated, storageReturned} {
 		ch <- d
 	}
 }
@@ -59,7 +79,39 @@ func (c *Caches) Collect(ch chan<- prometheus.Metric) {
 		}
 		gauge(cacheRevision, float64(s.Revision), group, resource)
 		gauge(cacheCapacity, float64(s.Capacity), group, resource)
-		ch <- prometheus.MustNewConstMetric(cacheEvents, prometheus.CounterValue, float64(s.Events), group, resource)
+		c.count(ch, &s)
+	}
+}
+
+// count shows what a cache has done.
+func (c *Caches) count(ch chan<- prometheus.Metric, s *CacheStats) {
+	counter := func(d *prometheus.Desc, value int64, labels ...string) {
+		if value > 0 {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), append([]string{s.Resource.Group, s.Resource.Resource}, labels...)...)
+		}
+	}
+	ch <- prometheus.MustNewConstMetric(cacheEvents, prometheus.CounterValue, float64(s.Events), s.Resource.Group, s.Resource.Resource)
+	counter(cacheDispatched, s.Events)
+	counter(storageEvents, s.Events)
+	n := s.Counts
+	counter(cacheLoads, n.Loads)
+	counter(storageLists, n.Loads)
+	if n.Loads > 0 {
+		for _, d := range []*prometheus.Desc{storageFetched, storageEvaluated, storageReturned} {
+			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n.Loaded), s.Resource.Group, s.Resource.Resource)
+		}
+	}
+	counter(cacheConsistent, n.Consistent-n.Failed, "true", "false")
+	counter(cacheConsistent, n.Failed, "false", "false")
+	counter(cacheInitial, n.Initial)
+	var returned, lists int64
+	for index, l := range n.Lists {
+		counter(cacheLists, l.Total, index)
+		ch <- prometheus.MustNewConstMetric(cacheFetched, prometheus.CounterValue, float64(l.Fetched), s.Resource.Group, s.Resource.Resource, index)
+		lists, returned = lists+l.Total, returned+l.Returned
+	}
+	if lists > 0 {
+		ch <- prometheus.MustNewConstMetric(cacheReturned, prometheus.CounterValue, float64(returned), s.Resource.Group, s.Resource.Resource)
 	}
 }
 

@@ -6,11 +6,14 @@ package measures
 import (
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/component-base/featuregate"
+
+	"quintet.dev/quintet/components/apiserver/connect"
 )
 
 // Program tells which release runs, and which of its features are on.
@@ -32,6 +35,15 @@ func Program(registry prometheus.Registerer, info version.Info, features map[fea
 		}
 		enabled.WithLabelValues(string(name), string(spec.PreRelease)).Set(on)
 	}
+	emulation := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "version_info",
+		Help: "Which release the program is, as which it behaves, and what it works with.",
+	}, []string{"component", "binary", "emulation", "min_compat"})
+	emulation.WithLabelValues("kube", strings.TrimPrefix(info.GitVersion, "v"), info.EmulationMajor+"."+info.EmulationMinor,
+		info.MinCompatibilityMajor+"."+info.MinCompatibilityMinor).Set(1)
+	if err := registry.Register(emulation); err != nil {
+		return err
+	}
 	if err := registry.Register(build); err != nil {
 		return err
 	}
@@ -43,6 +55,7 @@ type Requests struct {
 	events     *prometheus.CounterVec
 	sizes      *prometheus.HistogramVec
 	deprecated *prometheus.GaugeVec
+	initial    *prometheus.HistogramVec
 }
 
 // NewRequests registers the metrics of handlers.
@@ -60,13 +73,22 @@ func NewRequests(registry prometheus.Registerer) *Requests {
 			Name: "apiserver_requested_deprecated_apis", Help: "APIs that are to go, and were asked for.",
 		}, []string{"group", "version", "resource", "subresource", "removed_release"}),
 	}
-	registry.MustRegister(r.events, r.sizes, r.deprecated)
+	r.initial = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "apiserver_watch_list_duration_seconds", Help: "Time until a watch that was to begin with what there is had sent all of that.",
+		Buckets: []float64{0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 15, 20, 30, 45, 60},
+	}, append(labels[:3:3], "scope"))
+	registry.MustRegister(r.events, r.sizes, r.deprecated, r.initial)
 	return r
 }
 
 // Deprecated notes that somebody asked for what is to go, in the release removed if that is known.
 func (r *Requests) Deprecated(of schema.GroupVersionResource, subresource, removed string) {
 	r.deprecated.WithLabelValues(of.Group, of.Version, of.Resource, subresource, removed).Set(1)
+}
+
+// Began notes how long a watch took to send what there was.
+func (r *Requests) Began(of schema.GroupVersionResource, scope string, took time.Duration) {
+	r.initial.WithLabelValues(of.Group, of.Version, of.Resource, scope).Observe(took.Seconds())
 }
 
 // Sent returns what takes the size of each event that a watch sends.
@@ -90,4 +112,34 @@ func Counters[T ~string](registry prometheus.Registerer, prefix, help string, na
 		registry.MustRegister(counters[name])
 	}
 	return func(name T) { counters[name].Inc() }
+}
+
+// PodLogs returns what counts reads of logs, by how the kubelet's certificate is looked at.
+func PodLogs(registry prometheus.Registerer) func(connect.LogUse) {
+	uses := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kube_apiserver_pod_logs_insecure_backend_total", Help: "Reads of logs, by whether the kubelet's certificate is verified.",
+	}, []string{"usage"})
+	failures := prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "kube_apiserver_pod_logs_backend_tls_failure_total", Help: "Reads of logs that failed as the kubelet's certificate is not good.",
+	})
+	registry.MustRegister(uses, failures)
+	return func(use connect.LogUse) {
+		if use == connect.TLSFailure {
+			failures.Inc()
+			return
+		}
+		uses.WithLabelValues(string(use)).Inc()
+	}
+}
+
+// Graph returns what takes the times of changes of what the authorizer of nodes knows.
+func Graph(registry prometheus.Registerer) func(operation string, took time.Duration) {
+	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "node_authorizer_graph_actions_duration_seconds", Help: "Time that a change of what nodes need took.",
+		Buckets: prometheus.ExponentialBuckets(0.0001, 2, 12),
+	}, []string{"operation"})
+	registry.MustRegister(duration)
+	return func(operation string, took time.Duration) {
+		duration.WithLabelValues(operation).Observe(took.Seconds())
+	}
 }

@@ -10,11 +10,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-	dto "github.com/prometheus/client_model/go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
-	"k8s.io/component-base/metrics/legacyregistry"
 )
 
 // metrics carry upstream's names
@@ -42,7 +39,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "apiserver_request_duration_seconds",
 			Help:    "Time from the first byte of a request to the end of its response.",
-			Buckets: []float64{0.001, 0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
+			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
 		}, []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "apiserver_current_inflight_requests",
@@ -65,16 +62,6 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	registry.MustRegister(m.requests, m.duration, m.inFlight, m.longRunning, m.size, m.sli, m.bodies, m.handshakes.failed)
 	m.access = newAccessMetrics(registry)
 	return m
-}
-
-// handler shows the server's own metrics, and those of the process and of the libraries in it, which know one registry only,
-// without those that are disabled.
-func (m *metrics) handler(registry prometheus.Gatherer, more []prometheus.Gatherer, disabled []string) http.Handler {
-	all := append(prometheus.Gatherers{registry, legacyregistry.DefaultGatherer}, more...)
-	return promhttp.HandlerFor(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
-		found, err := all.Gather()
-		return slices.DeleteFunc(found, func(f *dto.MetricFamily) bool { return slices.Contains(disabled, f.GetName()) }), err
-	}), promhttp.HandlerOpts{ProcessStartTime: m.started})
 }
 
 // component is what label component says of requests for resources.

@@ -70,9 +70,8 @@ type Config struct {
 	// Registry takes the server's metrics, and is what /metrics shows.
 	Registry *prometheus.Registry
 	// Gatherers are what else /metrics shows.
-	Gatherers []prometheus.Gatherer
-	// DisabledMetrics are names that /metrics leaves out.
-	DisabledMetrics []string
+	Gatherers  []prometheus.Gatherer
+	Exposition Exposition
 }
 
 // Server is the front of one API server.
@@ -109,7 +108,7 @@ func New(config Config) (*Server, error) {
 	s.stop, s.stopNow = context.WithCancel(context.Background())
 	s.metrics = newMetrics(config.Registry)
 	s.installHealth()
-	s.config.Paths.Exact("/metrics", s.metrics.handler(config.Registry, config.Gatherers, config.DisabledMetrics))
+	s.config.Paths.Exact("/metrics", s.metrics.handler(config.Registry, config.Gatherers, config.Exposition))
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(config.TLS == nil || slices.Contains(config.TLS.NextProtos, "h2"))

@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"net/netip"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -106,9 +107,14 @@ func (t *transaction) takeAddress(want string, family corev1.IPFamily, owner *co
 
 // take takes one address, which must be free and in a range. A dry run looks at the range alone, as upstream's does.
 func (t *transaction) take(ip netip.Addr, owner *corev1.Service) error {
+	start := time.Now()
 	ranges := t.allocator.addresses.ranges(t.ctx, familyOf(ip))
-	if slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return usable(r, ip) }) {
-		return t.claim(ip, owner)
+	if i := slices.IndexFunc(ranges, func(r netip.Prefix) bool { return usable(r, ip) }); i >= 0 {
+		err := t.claim(ip, owner)
+		if !t.dryRun {
+			t.allocator.metrics.tookIP(ranges[i], static, start, err)
+		}
+		return err
 	}
 	if t.dryRun && len(ranges) > 0 {
 		return fmt.Errorf("the provided IP (%v) is not in the valid range. The range of valid IPs is %s", ip, ranges[0])
@@ -138,6 +144,7 @@ func (t *transaction) claim(ip netip.Addr, owner *corev1.Service) error {
 // people choose addresses by hand (KEP-3070). A dry run looks for none: it shows the address of the range itself.
 func (t *transaction) takeNext(family corev1.IPFamily, owner *corev1.Service) (netip.Addr, error) {
 	a := &t.allocator.addresses
+	begun := time.Now()
 	for _, r := range a.ranges(t.ctx, family) {
 		if t.dryRun {
 			return r.Addr(), nil
@@ -158,6 +165,7 @@ func (t *transaction) takeNext(family corev1.IPFamily, owner *corev1.Service) (n
 					continue
 				}
 				if err := t.claim(ip, owner); err == nil {
+					t.allocator.metrics.tookIP(r, dynamic, begun, nil)
 					return ip, nil
 				} else if !errors.Is(err, errTaken) {
 					return netip.Addr{}, err

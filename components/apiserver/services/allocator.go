@@ -42,6 +42,7 @@ type Allocator struct {
 	Config
 	addresses addresses
 	ports     ports
+	metrics   *metrics
 
 	mu sync.Mutex
 	// pending are addresses and ports taken for writes that haven't ended: Repair leaves them alone.
@@ -67,12 +68,14 @@ func New(c Config) (*Allocator, error) {
 	if c.RepairEvery == 0 {
 		c.RepairEvery = 3 * time.Minute
 	}
-	return &Allocator{
+	a := &Allocator{
 		Config:     c,
 		addresses:  addresses{objects: c.Objects, cidrs: c.CIDRs, random: rand.Uint64N},
 		ports:      ports{ranges: c.Ranges, first: c.FirstNodePort, size: c.NodePorts, random: rand.IntN},
 		pendingIPs: map[string]int{}, pendingPorts: map[int]int{},
-	}, nil
+	}
+	a.metrics = newMetrics(a)
+	return a, nil
 }
 
 // Allocate implements kinds.ServiceAllocator.

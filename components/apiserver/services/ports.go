@@ -53,6 +53,7 @@ func (t *transaction) takePorts(new, old *corev1.Service) error {
 		err = t.pretendPorts(requests)
 	} else {
 		err = t.takeAll(requests)
+		t.allocator.metrics.tookPorts(requests, err)
 	}
 	if err != nil {
 		return err

@@ -55,7 +55,11 @@ func (a *Allocator) Repair(ctx context.Context) error {
 	if err := a.repairAddresses(ctx, owners); err != nil {
 		return err
 	}
-	return a.repairPorts(ctx, used)
+	if err := a.repairPorts(ctx, used); err != nil {
+		a.metrics.repairErrors.Inc()
+		return err
+	}
+	return nil
 }
 
 func (a *Allocator) repairAddresses(ctx context.Context, owners map[string]*corev1.Service) error {

@@ -35,6 +35,8 @@ type Config struct {
 	LeaseReuse time.Duration
 	// Dial connects to the cluster; nil does so straight.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Metrics count calls; nil counts none.
+	Metrics *Metrics
 	// Tracing makes spans of calls; nil makes none.
 	Tracing trace.TracerProvider
 }
@@ -88,6 +90,7 @@ func New(config Config) (*Store, error) {
 		c.DialOptions = append(c.DialOptions, grpc.WithStatsHandler(otelgrpc.NewClientHandler(
 			otelgrpc.WithPropagators(propagation.TraceContext{}), otelgrpc.WithTracerProvider(config.Tracing))))
 	}
+	c.DialOptions = append(c.DialOptions, config.Metrics.options()...)
 	if config.Dial != nil {
 		c.DialOptions = append(c.DialOptions, grpc.WithContextDialer(through(config.Dial)))
 	}
@@ -95,7 +98,7 @@ func New(config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
-	return &Store{client: client, leases: &leases{client: client, reuse: cmp.Or(config.LeaseReuse, leaseReuse)}}, nil
+	return &Store{client: client, leases: &leases{client: client, metrics: config.Metrics, reuse: cmp.Or(config.LeaseReuse, leaseReuse)}}, nil
 }
 
 // through dials what gRPC calls an address: with a scheme, or host and port.

@@ -18,8 +18,9 @@ const (
 )
 
 type leases struct {
-	client *clientv3.Client
-	reuse  time.Duration // at most
+	client  *clientv3.Client
+	metrics *Metrics
+	reuse   time.Duration // at most
 
 	mu       sync.Mutex
 	current  map[time.Duration]*lease        // by the life that was asked for
@@ -86,6 +87,9 @@ func (l *leases) grant(ctx context.Context, ttl time.Duration) (clientv3.LeaseID
 	delete(l.granting, ttl)
 	if err != nil {
 		return clientv3.NoLease, err
+	}
+	if before := l.current[ttl]; before != nil && l.metrics != nil {
+		l.metrics.leaseKeys.Observe(float64(before.keys))
 	}
 	l.current[ttl] = &lease{id: resp.ID, until: time.Now().Add(reuse), keys: 1}
 	return resp.ID, nil
