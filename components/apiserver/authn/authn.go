@@ -72,7 +72,7 @@ type Chain struct {
 	audiences     authenticator.Audiences
 	clientCA      *caFile
 	requestHeader *caFile
-	headers       RequestHeader
+	headers       proxyHeaders
 	issuers       *issuers
 	clock         clock.WithTicker
 	files         []*follow.Files
@@ -82,7 +82,7 @@ type Chain struct {
 // certificate, bearer token (file, service account, bootstrap, issuers, webhook), and last, when nothing failed, anonymous.
 // The chain is to be closed.
 func New(cfg Config) (*Chain, error) {
-	c := &Chain{audiences: cfg.Audiences, clock: cfg.Clock, headers: cfg.RequestHeader}
+	c := &Chain{audiences: cfg.Audiences, clock: cfg.Clock, headers: cfg.RequestHeader.headers()}
 	if c.clock == nil {
 		c.clock = clock.RealClock{}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -55,13 +56,31 @@ func (h *RequestHeader) authenticator(ca *caFile) authenticator.Request {
 		list(h.UsernameHeaders), list(h.UIDHeaders), list(h.GroupHeaders), list(h.ExtraHeaderPrefixes))
 }
 
-// clear takes the headers of an authenticating proxy out of an authenticated request, also those that upstream's proxies
-// set by default: nobody behind this server is to believe them.
-func (h *RequestHeader) clear(header http.Header) {
-	headerrequest.ClearAuthenticationHeaders(header,
-		headerrequest.StaticStringSlice{"X-Remote-User"}, headerrequest.StaticStringSlice{"X-Remote-Uid"},
-		headerrequest.StaticStringSlice{"X-Remote-Group"}, headerrequest.StaticStringSlice{"X-Remote-Extra-"})
-	headerrequest.ClearAuthenticationHeaders(header,
-		headerrequest.StaticStringSlice(h.UsernameHeaders), headerrequest.StaticStringSlice(h.UIDHeaders),
-		headerrequest.StaticStringSlice(h.GroupHeaders), headerrequest.StaticStringSlice(h.ExtraHeaderPrefixes))
+// proxyHeaders are the headers of an authenticating proxy, also those that upstream's proxies set by default.
+type proxyHeaders struct {
+	names    map[string]bool // in canonical form
+	prefixes []string
+}
+
+func (h *RequestHeader) headers() proxyHeaders {
+	out := proxyHeaders{names: map[string]bool{}, prefixes: append([]string{"X-Remote-Extra-"}, h.ExtraHeaderPrefixes...)}
+	for _, names := range [][]string{{"X-Remote-User", "X-Remote-Uid", "X-Remote-Group"}, h.UsernameHeaders, h.UIDHeaders, h.GroupHeaders} {
+		for _, name := range names {
+			out.names[http.CanonicalHeaderKey(name)] = true
+		}
+	}
+	return out
+}
+
+// clear takes the headers of a proxy out of an authenticated request: nobody behind this server is to believe them.
+func (p *proxyHeaders) clear(header http.Header) {
+	for name := range header {
+		if p.names[name] || slices.ContainsFunc(p.prefixes, func(prefix string) bool { return hasPrefixFold(name, prefix) }) {
+			delete(header, name)
+		}
+	}
+}
+
+func hasPrefixFold(s, prefix string) bool {
+	return len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix)
 }

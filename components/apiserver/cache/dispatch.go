@@ -11,7 +11,10 @@ type registry struct {
 }
 
 // bucket is watchers in no order.
-type bucket struct{ watchers []*Watcher }
+type bucket struct {
+	watchers []*Watcher
+	waves
+}
 
 // place tells where a watcher is: in which bucket, and how that is found. bucket is nil when it is nowhere.
 type place struct {
@@ -95,15 +98,15 @@ func (r *registry) endAll(err error) {
 // dispatch hands a change to the watchers it may concern. It is called with c.mu held, and waits for nobody.
 func (c *Cache) dispatch(now *change) {
 	r := &c.watchers
-	r.all.send(now)
+	c.send(&r.all, now)
 	key := now.key()
 	if b := r.keys[key]; b != nil {
-		b.send(now)
+		c.send(b, now)
 	}
 	if len(r.namespaces) > 0 {
 		namespace, _ := c.names(key)
 		if b := r.namespaces[c.scope(namespace)]; b != nil {
-			b.send(now)
+			c.send(b, now)
 		}
 	}
 	for i, values := range r.values {
@@ -122,10 +125,10 @@ func (c *Cache) dispatchIndexed(now *change, by index, values map[string]*bucket
 		was = values[by.value(now.prev.Object)]
 	}
 	if is != nil {
-		is.send(now)
+		c.send(is, now)
 	}
 	if was != nil && was != is {
-		was.send(now)
+		c.send(was, now)
 	}
 }
 
@@ -137,13 +140,14 @@ func (c *change) key() string {
 }
 
 // send queues a change for all watchers of a bucket that can see it and don't know it yet.
-func (b *bucket) send(c *change) {
+func (c *Cache) send(b *bucket, now *change) {
 	for _, w := range b.watchers {
-		if c.revision <= w.after {
+		if now.revision <= w.after {
 			continue
 		}
-		if e, ok := w.match.event(c); ok {
-			w.push(e)
+		if e, ok := w.match.event(now); ok && w.push(e) {
+			b.asleep = append(b.asleep, w)
 		}
 	}
+	c.rouse(b)
 }

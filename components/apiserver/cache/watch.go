@@ -13,6 +13,8 @@ import (
 const (
 	// maxBacklog is how many events a watcher may leave lying before it is ended.
 	maxBacklog = 10_000
+	// keptQueue is how long a queue may be whose memory is used again.
+	keptQueue = 64
 	// initialChunk is how many initial events Next returns at once.
 	initialChunk = 500
 	// bookmarkPeriod is upstream's; a watch with a deadline gets one more, bookmarkEarly before it.
@@ -40,6 +42,8 @@ type Watcher struct {
 
 	mu    sync.Mutex
 	queue []Event
+	taken []Event // is being read, spare was before
+	spare []Event
 	err   error
 	wake  chan struct{} // holds an item when there is something in queue or err
 }
@@ -127,7 +131,7 @@ func (c *Cache) join(w *Watcher, initial bool) error {
 }
 
 // Next returns what has happened since the last call, and waits if nothing has. The events are shared: they must not be
-// changed. It returns ctx's error when ctx ends, and when the watch is over a status error to be sent to the client:
+// changed, and the slice is good until the next call. It returns ctx's error when ctx ends, and when the watch is over a status error to be sent to the client:
 // Expired (410) if it fell behind.
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	for {
@@ -149,6 +153,9 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 		}
 	}
 }
+
+// Begun reports whether Next has returned all that tells of the initial state. It is for the goroutine of Next.
+func (w *Watcher) Begun() bool { return w.initial == nil }
 
 // nextInitial returns the next part of the initial state, and the mark of its end.
 func (w *Watcher) nextInitial() []Event {
@@ -178,6 +185,11 @@ func (w *Watcher) take() ([]Event, error) {
 	if len(events) == 0 {
 		return nil, w.err
 	}
+	if w.spare = nil; cap(w.taken) <= keptQueue {
+		clear(w.taken) // what was returned before is done with
+		w.spare = w.taken[:0]
+	}
+	w.taken = events
 	if w.err != nil {
 		w.notify()
 	}
@@ -245,7 +257,7 @@ func (w *Watcher) Close() {
 	}
 }
 
-// push appends an event. It reports false when the watcher has ended.
+// push appends an event. It tells whether the watcher is to be woken.
 func (w *Watcher) push(e Event) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -261,11 +273,11 @@ func (w *Watcher) push(e Event) bool {
 		}
 		return false
 	}
-	w.queue = append(w.queue, e)
-	if len(w.queue) == 1 {
-		w.notify()
+	if w.queue == nil {
+		w.queue, w.spare = w.spare, nil
 	}
-	return true
+	w.queue = append(w.queue, e)
+	return len(w.queue) == 1
 }
 
 // end lets what is queued be read, and then err.

@@ -104,7 +104,6 @@ func (c *call) overHTTP(ctx context.Context, feed func(context.Context, outlet))
 	c.w.WriteHeader(http.StatusOK)
 	flusher := http.NewResponseController(c.w)
 	_ = flusher.Flush()
-	flowcontrol.WatchInitialized(ctx) // what comes now is no burden any more
 	feed(ctx, outlet{expire: flusher.SetWriteDeadline, send: func(events []byte) error {
 		if _, err := c.w.Write(events); err != nil {
 			return err
@@ -121,7 +120,12 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 		sent = meter.Sent(c.version.WithResource(c.kind.Resource))
 	}
 	var buf []byte
+	begun := false
 	for {
+		if !begun && watcher.Begun() {
+			begun = true
+			flowcontrol.WatchInitialized(ctx) // what comes now is no burden any more
+		}
 		batch, err := watcher.Next(ctx)
 		buf = buf[:0]
 		for i := 0; i < len(batch) && err == nil; i++ {

@@ -2,8 +2,19 @@ package handlers
 
 import (
 	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/util/flowcontrol"
+
+	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
 // TestCutOff: when a watch is over its client gets a last while to read, and the connection is good for others after it.
@@ -26,5 +37,57 @@ func TestCutOff(t *testing.T) {
 	cutOff(t.Context(), expire)()
 	if len(set) > 0 {
 		t.Error("a watch that its client ended sets something")
+	}
+}
+
+// begins counts how often a watch is said to have begun.
+type begins chan struct{}
+
+func (b begins) Signal() { b <- struct{}{} }
+func (b begins) Wait()   {}
+
+// TestWatchBegins: a watch takes its place among the requests that are served until its initial events are sent.
+func TestWatchBegins(t *testing.T) {
+	set, err := cache.NewSet(cache.Config{Store: memory.New(nil)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind := &kinds.Kind{
+		Name: "ConfigMap", Resource: "configmaps", Prefix: "configmaps", Namespaced: true, Hub: corev1.SchemeGroupVersion,
+		Versions: []kinds.Version{{GroupVersion: corev1.SchemeGroupVersion, New: func() kinds.Object { return &corev1.ConfigMap{} }}},
+	}
+	maps := set.Add(kind)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { _ = set.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	const many = 1200 // more than are sent at once
+	for i := range many {
+		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprintf("m%04d", i)}}
+		if _, err := maps.Create(ctx, maps.Key("a", obj.Name), obj, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, err := maps.Watch(ctx, cache.WatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	begun := make(begins, 10)
+	c := &call{door: &door{kind: kind, version: kind.HubVersion()}, api: &API{}}
+	events := &objectEvents{media: serial.JSON, format: maps.Format(corev1.SchemeGroupVersion, serial.JSON, cache.Whole)}
+	batches := 0
+	running.Go(func() {
+		c.follow(flowcontrol.WithInitializationSignal(ctx, begun), w, events, outlet{send: func([]byte) error {
+			if batches++; len(begun) > 0 {
+				t.Error("the watch has begun before its initial events are sent")
+			}
+			return nil
+		}})
+	})
+	<-begun
+	if batches < 2 {
+		t.Errorf("%d batches", batches)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"golang.org/x/net/websocket"
-	"k8s.io/apiserver/pkg/util/flowcontrol"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 
 	"quintet.dev/quintet/components/apiserver/serial"
@@ -21,7 +20,6 @@ func (c *call) overWebSocket(ctx context.Context, feed func(context.Context, out
 			wsstream.IgnoreReceives(ws, 0) // until the client, or we, close it
 			cancel()
 		}()
-		flowcontrol.WatchInitialized(ctx)
 		feed(ctx, outlet{single: true, expire: ws.SetWriteDeadline, send: func(event []byte) error {
 			if c.choice.Media == serial.JSON {
 				return websocket.Message.Send(ws, string(event))

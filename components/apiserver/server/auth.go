@@ -40,7 +40,8 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		if isNobody(response.User) {
 			soleRequest(w, r)
 		}
-		next.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), response.User)))
+		setContext(r, request.WithUser(r.Context(), response.User))
+		next.ServeHTTP(w, r)
 	})
 }
 

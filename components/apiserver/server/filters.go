@@ -105,6 +105,10 @@ func (s *Server) withRequestInfo(next http.Handler) http.Handler {
 	})
 }
 
+// setContext gives a request that belongs to the chain another context. withRequestInfo made the copy that does; further ones
+// would be most of what a small request leaves for the garbage collector.
+func setContext(r *http.Request, ctx context.Context) { *r = *r.WithContext(ctx) }
+
 func infoOf(r *http.Request) *request.RequestInfo {
 	info, _ := request.RequestInfoFrom(r.Context())
 	return info
@@ -131,7 +135,8 @@ func (s *Server) withDeadline(next http.Handler) http.Handler {
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(s.stop, func() { s.endInTurn(ctx, cancel) })()
-			next.ServeHTTP(w, r.WithContext(ctx))
+			setContext(r, ctx)
+			next.ServeHTTP(w, r)
 			return
 		}
 		timeout := s.config.RequestTimeout
@@ -150,8 +155,9 @@ func (s *Server) withDeadline(next http.Handler) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
-		defer s.cutOff(ctx, w)()
-		next.ServeHTTP(w, r.WithContext(ctx))
+		defer s.cutOff(timeout, w)()
+		setContext(r, ctx)
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -161,14 +167,14 @@ const lastWords = 5 * time.Second
 // cutOff makes writes fail when the time of a request is over: a client that doesn't read its answer must not keep the
 // handler, and its place among the requests in flight. The returned function ends that; it is called before the handler
 // returns.
-func (s *Server) cutOff(ctx context.Context, w http.ResponseWriter) (end func()) {
+func (s *Server) cutOff(after time.Duration, w http.ResponseWriter) (end func()) {
 	set := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	timer := time.AfterFunc(after, func() {
 		defer close(set)
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.lastWords))
 	})
 	return func() {
-		if !stop() {
+		if !timer.Stop() {
 			<-set
 			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the connection may serve others
 		}

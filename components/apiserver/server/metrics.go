@@ -79,7 +79,7 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		r = r.WithContext(request.WithLatencyTrackers(r.Context()))
+		setContext(r, request.WithLatencyTrackers(r.Context()))
 		scope, verb := scopeOf(info), verbOf(info)
 		if verb == "PATCH" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
 			verb = "APPLY"

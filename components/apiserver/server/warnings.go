@@ -18,8 +18,8 @@ const (
 // withWarnings collects the warnings that handlers have for the client into headers.
 func (s *Server) withWarnings(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := warning.WithWarningRecorder(r.Context(), &warnings{header: w.Header()})
-		next.ServeHTTP(w, r.WithContext(ctx))
+		setContext(r, warning.WithWarningRecorder(r.Context(), &warnings{header: w.Header()}))
+		next.ServeHTTP(w, r)
 	})
 }
 
