@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"net/http"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -40,13 +40,17 @@ func fanOut(ctx context.Context, o Options, r *rig, clients []*kubernetes.Client
 	for i := range watchers {
 		group.Go(func() error {
 			return follow(ctx, probes[i%connections], s.url+"/api/v1/namespaces/"+namespace+"/pods?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
-				func() { watching.Add(1) }, func() { delivered.Add(1) })
+				func() { watching.Add(1) }, func(n int) { delivered.Add(int64(n)) })
 		})
 	}
 	if err := until(ctx, func() bool { return watching.Load() == watchers }); err != nil {
 		return nil, fmt.Errorf("watching: %w", err)
 	}
 	before, err := cpu(s.pid())
+	if err != nil {
+		return nil, err
+	}
+	clientBefore, err := cpu(os.Getpid())
 	if err != nil {
 		return nil, err
 	}
@@ -62,11 +66,16 @@ func fanOut(ctx context.Context, o Options, r *rig, clients []*kubernetes.Client
 	}
 	took := time.Since(begin)
 	after, err := cpu(s.pid())
+	if err != nil {
+		return nil, err
+	}
+	clientAfter, err := cpu(os.Getpid())
 	cancel()
 	_ = group.Wait()
 	return []Measure{
 		{Name: fmt.Sprintf("watch deliveries to %d watchers", watchers), Value: watchers * changes / took.Seconds(), Unit: "1/s", Aim: "≥ 352000/s"},
 		{Name: "server CPU per delivery", Value: milliseconds(after-before) * 1000 / (watchers * changes), Unit: "µs"},
+		{Name: "clients' CPU per delivery", Value: milliseconds(clientAfter-clientBefore) * 1000 / (watchers * changes), Unit: "µs"},
 	}, err
 }
 
@@ -82,8 +91,9 @@ func until(ctx context.Context, done func() bool) error {
 	return nil
 }
 
-// follow counts the events of a watch until ctx ends: in protobuf each has its length in front.
-func follow(ctx context.Context, client *http.Client, url string, begun, event func()) error {
+// follow counts the events of a watch until ctx ends: in protobuf each has its length in front. It reads as much as there is and
+// looks at nothing but the lengths, so that it takes as little of the processor as a client can.
+func follow(ctx context.Context, client *http.Client, url string, begun func(), events func(int)) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -98,14 +108,41 @@ func follow(ctx context.Context, client *http.Client, url string, begun, event f
 		return fmt.Errorf("watch: status %s", response.Status)
 	}
 	begun()
-	var length [4]byte
+	var frames frames
+	buf := make([]byte, 64<<10)
 	for {
-		if _, err := io.ReadFull(response.Body, length[:]); err != nil {
+		n, err := response.Body.Read(buf)
+		if ended := frames.add(buf[:n]); ended > 0 {
+			events(ended)
+		}
+		if err != nil {
 			return err
 		}
-		if _, err := io.CopyN(io.Discard, response.Body, int64(binary.BigEndian.Uint32(length[:]))); err != nil {
-			return err
-		}
-		event()
 	}
+}
+
+// frames counts what has its length in front, in four bytes.
+type frames struct {
+	head []byte
+	left int // of the frame that has begun
+}
+
+// add takes the next part of a stream and returns how many frames end in it.
+func (f *frames) add(p []byte) (ended int) {
+	for len(p) > 0 {
+		if f.left == 0 {
+			n := min(4-len(f.head), len(p))
+			f.head, p = append(f.head, p[:n]...), p[n:]
+			if len(f.head) == 4 {
+				f.left, f.head = int(binary.BigEndian.Uint32(f.head)), f.head[:0]
+			}
+			continue
+		}
+		n := min(f.left, len(p))
+		f.left, p = f.left-n, p[n:]
+		if f.left == 0 {
+			ended++
+		}
+	}
+	return ended
 }

@@ -202,6 +202,7 @@ func (c *Cache) installLocked(content []*Entry, revision int64) {
 	c.broken.settle()
 	c.counts.loads.Add(1)
 	c.counts.loaded.Add(int64(len(content)))
+	c.flights.settle()
 	for _, e := range content {
 		c.state.items.Load(e)
 		c.enter(e)

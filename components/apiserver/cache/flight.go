@@ -43,6 +43,24 @@ func (fs *flights) end(key string, f *flight) {
 	}
 }
 
+// settle forgets the writes that are done when all is listed anew: the watch may bring no event of them any more. If it does,
+// the event is decoded.
+func (fs *flights) settle() {
+	fs.mu.Lock()
+	defer fs.mu.Unlock()
+	for key, f := range fs.byKey {
+		if f.done() {
+			delete(fs.byKey, key)
+		}
+	}
+}
+
+func (f *flight) done() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.entry != nil
+}
+
 // landed returns the entry for an event that a flight has caused, or nil.
 func (fs *flights) landed(e *storage.Event) *Entry {
 	fs.mu.Lock()

@@ -92,15 +92,17 @@ func (h *horizon) wait(ctx context.Context, c clock.Clock, revision int64, nudge
 // question was put.
 type asker struct {
 	ask func(context.Context) (int64, error)
-	// base is for questions of several; they end after askTimeout.
+	// base is for questions of several.
 	base context.Context
+	// patience is how long an answer is waited for: others can't ask meanwhile.
+	patience time.Duration
 
 	mu   sync.Mutex
 	busy bool
 	next *question
 }
 
-// askTimeout is how long several may wait for one answer; one alone waits as long as it wants.
+// askTimeout is the patience of askers.
 const askTimeout = 10 * time.Second
 
 type question struct {
@@ -114,7 +116,9 @@ func (a *asker) current(ctx context.Context) (int64, error) {
 	if !a.busy {
 		a.busy = true
 		a.mu.Unlock()
-		answer, err := a.ask(ctx)
+		bounded, cancel := context.WithTimeout(ctx, a.patience)
+		answer, err := a.ask(bounded)
+		cancel()
 		a.handOver()
 		return answer, err
 	}
@@ -142,7 +146,7 @@ func (a *asker) handOver() {
 		return
 	}
 	go func() {
-		ctx, cancel := context.WithTimeout(a.base, askTimeout)
+		ctx, cancel := context.WithTimeout(a.base, a.patience)
 		q.answer, q.err = a.ask(ctx)
 		cancel()
 		close(q.done)

@@ -91,7 +91,7 @@ func NewSet(config Config) (*Set, error) {
 	s := &Set{config: config, prefix: strings.TrimSuffix(config.Prefix, "/") + "/", budget: newBudget(config.Encodings),
 		patience: freshTimeout}
 	s.base, s.cancel = context.WithCancel(context.Background())
-	s.asker.ask, s.asker.base = s.ask, s.base
+	s.asker = asker{ask: s.ask, base: s.base, patience: askTimeout}
 	s.routes.Store(&map[string]*Cache{})
 	return s, nil
 }
