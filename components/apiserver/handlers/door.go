@@ -3,6 +3,7 @@ package handlers
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"quintet.dev/quintet/components/apiserver/books"
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -32,6 +33,8 @@ type door struct {
 	connect  Connect
 	// fields gives out what tracks, in one write, who manages which fields through this door.
 	fields func() (*ledger, error)
+	// books do so for most writes; nil for those that are for fields to track.
+	books func() *books.Books
 }
 
 // open adds the doors of a version to doors.
@@ -45,7 +48,7 @@ func (a *API) open(doors map[doorKey]*door, r Resource, v *kinds.Version) {
 		main.verbs = kinds.AllVerbs()
 	}
 	main.shapes = shapes(r.Kind, v)
-	main.fields = a.tracker.managers(main)
+	main.fields, main.books = a.tracker.managers(main), a.tracker.books(main)
 	doors[doorKey{v.GroupVersion, r.Kind.Resource, ""}] = main
 	subresources := r.Kind.SubresourcesIn(v.GroupVersion)
 	for i := range subresources {
@@ -63,7 +66,7 @@ func (a *API) open(doors map[doorKey]*door, r Resource, v *kinds.Version) {
 			d.shapes = []string{negotiate.Metadata, negotiate.MetadataList}
 		}
 		d.post, d.connect = a.config.Posts[full], a.config.Connects[full]
-		d.fields = a.tracker.managers(&d)
+		d.fields, d.books = a.tracker.managers(&d), a.tracker.books(&d)
 		doors[doorKey{v.GroupVersion, r.Kind.Resource, sub.Name}] = &d
 	}
 }

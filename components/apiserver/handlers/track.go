@@ -116,17 +116,12 @@ func (t *tracker) managers(d *door) func() (*ledger, error) {
 		return single(func() (*managedfields.FieldManager, error) { return customManager(d, sub, filter) })
 	}
 	c := newConverter(d)
-	all := t.types
-	switch d.kind.Hub.Group {
-	case apiextensionsv1.GroupName, apiregistrationv1.GroupName:
-		all = t.extending
-	}
 	if d.kind.Answer != nil {
 		return single(func() (*managedfields.FieldManager, error) {
 			return managedfields.NewDefaultFieldManager(t.deduced, c, c, c, d.gvk, d.kind.Hub, sub, filter)
 		})
 	}
-	types := newDoorTypes(d, all)
+	types := newDoorTypes(d, t.describing(d))
 	pool := &sync.Pool{}
 	return func() (*ledger, error) {
 		if l, ok := pool.Get().(*ledger); ok {
@@ -136,6 +131,15 @@ func (t *tracker) managers(d *door) func() (*ledger, error) {
 		manager, err := managedfields.NewDefaultFieldManager(typer, c, c, c, d.gvk, d.kind.Hub, sub, filter)
 		return &ledger{manager, typer, pool}, err
 	}
+}
+
+// describing is what describes the objects of a door.
+func (t *tracker) describing(d *door) func() managedfields.TypeConverter {
+	switch d.kind.Hub.Group {
+	case apiextensionsv1.GroupName, apiregistrationv1.GroupName:
+		return t.extending
+	}
+	return t.types
 }
 
 // filterOf leaves out the fields that writes through a door don't set.
@@ -184,6 +188,10 @@ func (c *call) nothing() kinds.Object {
 
 // track books the difference between old (nil for a new object) and obj on its manager, and returns obj.
 func (c *call) track(old, obj kinds.Object, manager string) kinds.Object {
+	if entries, ok := c.booked(old, obj, manager); ok {
+		obj.SetManagedFields(entries)
+		return obj
+	}
 	fields, err := c.fields()
 	if err != nil {
 		obj.SetManagedFields(nil)

@@ -4,6 +4,7 @@ package equality
 
 import (
 	"reflect"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -52,24 +53,38 @@ func Identical(a, b reflect.Value) bool {
 }
 
 func equalStructs(a, b reflect.Value) bool {
-	if a.Type() == quantity {
-		x, y := a.Interface().(resource.Quantity), b.Interface().(resource.Quantity)
-		return x.Format == y.Format && x.Cmp(y) == 0 // they may remember how they are written, or not
+	switch a.Type() {
+	case quantity:
+		x, y := inside[resource.Quantity](a), inside[resource.Quantity](b)
+		return x.Format == y.Format && x.Cmp(*y) == 0 // they may remember how they are written, or not
+	case moment:
+		return *inside[time.Time](a) == *inside[time.Time](b)
 	}
 	for i := range a.NumField() {
-		if !a.Type().Field(i).IsExported() {
+		x := a.Field(i)
+		if !x.CanInterface() { // it is not exported
 			return reflect.DeepEqual(a.Interface(), b.Interface())
 		}
-	}
-	for i := range a.NumField() {
-		if !Identical(a.Field(i), b.Field(i)) {
+		if !Identical(x, b.Field(i)) {
 			return false
 		}
 	}
 	return true
 }
 
-var quantity = reflect.TypeFor[resource.Quantity]()
+var (
+	quantity = reflect.TypeFor[resource.Quantity]()
+	moment   = reflect.TypeFor[time.Time]()
+)
+
+// inside is what a value holds, without a copy where there is a place for it.
+func inside[T any](v reflect.Value) *T {
+	if v.CanAddr() {
+		return v.Addr().Interface().(*T)
+	}
+	held := v.Interface().(T)
+	return &held
+}
 
 func equalMaps(a, b reflect.Value) bool {
 	if a.Len() != b.Len() || a.IsNil() != b.IsNil() {

@@ -1,0 +1,133 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// BenchmarkRequests measures what requests take between the connection and the store, which is in memory here: what of the
+// server's processor time, and garbage, is its own.
+func BenchmarkRequests(b *testing.B) {
+	s := benched(b)
+	s.send(b, http.MethodPost, "/api/v1/namespaces", "application/json", []byte(`{"metadata":{"name":"bench"}}`), http.StatusCreated)
+	const pods = "/api/v1/namespaces/bench/pods"
+	created := 0
+	create := func(b *testing.B) {
+		created++
+		s.send(b, http.MethodPost, pods, runtime.ContentTypeProtobuf, benchPod(b, fmt.Sprintf("pod-%07d", created), ""), http.StatusCreated)
+	}
+	create(b)
+	const pod = pods + "/pod-0000001"
+	for _, bench := range []struct {
+		name string
+		op   func(b *testing.B, i int)
+	}{
+		{"create", func(b *testing.B, _ int) { create(b) }},
+		{"update", func(b *testing.B, i int) {
+			s.send(b, http.MethodPut, pod, runtime.ContentTypeProtobuf, benchPod(b, "pod-0000001", strconv.Itoa(i)), http.StatusOK)
+		}},
+		{"status", func(b *testing.B, i int) {
+			s.send(b, http.MethodPatch, pod+"/status", string(types.StrategicMergePatchType), fmt.Appendf(nil, `{"status":{"message":"%d"}}`, i), http.StatusOK)
+		}},
+		{"merge", func(b *testing.B, i int) {
+			s.send(b, http.MethodPatch, pod, string(types.MergePatchType), fmt.Appendf(nil, `{"metadata":{"labels":{"round":"%d"}}}`, i), http.StatusOK)
+		}},
+		{"apply", func(b *testing.B, i int) {
+			s.send(b, http.MethodPatch, "/api/v1/namespaces/bench/configmaps/applied?fieldManager=bench", string(types.ApplyPatchType), fmt.Appendf(nil,
+				`{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"applied","namespace":"bench","labels":{"app":"bench"}},"data":{"mode":"bench","round":"%d"}}`, i), http.StatusOK, http.StatusCreated)
+		}},
+		{"get", func(b *testing.B, _ int) { s.send(b, http.MethodGet, pod, "", nil, http.StatusOK) }},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := range b.N {
+				bench.op(b, i)
+			}
+		})
+	}
+}
+
+type benchedServer struct{ handler http.Handler }
+
+func benched(b *testing.B) *benchedServer {
+	b.Helper()
+	server, err := New(Config{Storage: StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"Node", "RBAC"},
+		DisableAdmission: []string{"ServiceAccount"}, PriorityAndFairness: true, MaxRequestsInFlight: 400, MaxMutatingRequestsInFlight: 200})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx) }()
+	b.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	})
+	select {
+	case <-server.Ready():
+	case err := <-done:
+		done <- err
+		b.Fatal(err)
+	}
+	return &benchedServer{server.front.Handler()}
+}
+
+var admin = &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup, user.AllAuthenticated}}
+
+func (s *benchedServer) send(b *testing.B, method, path, media string, body []byte, codes ...int) {
+	r := httptest.NewRequestWithContext(request.WithUser(b.Context(), admin), method, path, bytes.NewReader(body))
+	r.Header.Set("Content-Type", media)
+	r.Header.Set("Accept", runtime.ContentTypeProtobuf)
+	r.Header.Set("User-Agent", "bench.test/v0.0.0 (linux/amd64) kubernetes/$Format")
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	for _, code := range codes {
+		if w.Code == code {
+			return
+		}
+	}
+	b.Fatalf("%s %s: %d: %s", method, path, w.Code, w.Body)
+}
+
+func benchPod(b *testing.B, name, round string) []byte {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "bench", "tier": "load"}},
+		Spec: corev1.PodSpec{Containers: []corev1.Container{{
+			Name: "main", Image: "registry.invalid/bench:1", Args: []string{"serve", "--port=8080"},
+			Env: []corev1.EnvVar{{Name: "MODE", Value: "bench"}},
+			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+				corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")}},
+		}}},
+	}
+	if round != "" {
+		pod.Annotations = map[string]string{"round": round}
+	}
+	kind := corev1.SchemeGroupVersion.WithKind("Pod")
+	body, err := serial.Body(pod, kind, serial.Protobuf)
+	if err != nil {
+		b.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := serial.WriteObject(&out, serial.Protobuf, kind, body); err != nil {
+		b.Fatal(err)
+	}
+	return out.Bytes()
+}
