@@ -15,10 +15,14 @@ func TestPercent(t *testing.T) {
 	}{
 		{0, time.Minute, 1200},
 		{12 << 20, time.Minute, 100},
-		{12 << 20, time.Second, 400},
-		{60 << 20, time.Second, 80},
+		{12 << 20, time.Second, 860},
+		{60 << 20, time.Second, 90},
 		{60 << 20, time.Minute, 50},
-		{1 << 30, time.Millisecond, 50},
+		{90 << 20, time.Second, 50},
+		{110 << 20, time.Second, 60},
+		{200 << 20, time.Second, 100},
+		{1 << 30, time.Millisecond, 100},
+		{1 << 30, time.Minute, 50},
 	} {
 		if got := percentFor(c.live, c.since); got != c.want {
 			t.Errorf("%d bytes alive after %v: %d %%, want %d", c.live, c.since, got, c.want)

@@ -11,11 +11,14 @@ import (
 	"time"
 )
 
-// How much garbage there may be before it is collected: a share of what is alive, but not less than so many bytes. Where
-// little is alive, a share alone would have a busy program mark it over and over.
+// How much garbage there may be before it is collected. What is alive has to be marked each time, so a busy program is let
+// grow to some size before that happens at all; with more alive than that leaves room for, it grows by a fixed amount, and
+// when even this is little beside it, to twice its size. A calm one keeps small.
 const (
-	share = 50 // percent
-	busy  = 48 << 20
+	share = 50        // percent of what is alive, at least
+	busy  = 48 << 20  // bytes that a busy program may add at least
+	room  = 116 << 20 // bytes that a busy program may have, however little of it is alive
+	large = 96 << 20  // bytes alive from which a busy program may take more than busy
 	calm  = 12 << 20
 	// often is the time between two collections below which a program counts as busy.
 	often = 2 * time.Second
@@ -71,7 +74,10 @@ func (p *pacer) adjust(live uint64, now time.Time) {
 func percentFor(live uint64, sinceLast time.Duration) int {
 	spare := uint64(calm)
 	if sinceLast < often {
-		spare = busy
+		spare = max(busy, room-min(live, room))
+		if live > large {
+			spare = min(live, busy+2*(live-large))
+		}
 	}
 	const step = 10 // setting it stops the world for a moment, so small changes don't count
 	return max(share, int(spare*100/max(live, 1<<20))/step*step)
