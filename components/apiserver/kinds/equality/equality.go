@@ -15,6 +15,9 @@ func Semantic[T any](a, b T) bool {
 	return Identical(reflect.ValueOf(&a).Elem(), reflect.ValueOf(&b).Elem()) || apiequality.Semantic.DeepEqual(a, b)
 }
 
+// Same tells whether two values are the same, to the last difference between nil and empty.
+func Same[T any](a, b *T) bool { return Identical(reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()) }
+
 // Identical tells whether two values of one type are the same, to the last difference between nil and empty. It may say no of
 // values that mean the same.
 func Identical(a, b reflect.Value) bool {

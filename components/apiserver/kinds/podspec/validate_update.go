@@ -45,6 +45,9 @@ func ValidateUpdate(new, old *corev1.Pod) field.ErrorList {
 	errs = append(errs, validateDeadlineUpdate(new, old, path.Child("activeDeadlineSeconds"))...)
 	errs = append(errs, onlyAddedTolerations(new.Spec.Tolerations, old.Spec.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, onlyRemovedGates(new.Spec.SchedulingGates, old.Spec.SchedulingGates, path.Child("schedulingGates"))...)
+	if equality.Same(&new.Spec, &old.Spec) {
+		return errs
+	}
 	munged := revert(&new.Spec, &old.Spec)
 	if len(old.Spec.SchedulingGates) > 0 {
 		// A gated pod's constraints on nodes may become tighter: nothing has acted on them yet.
