@@ -16,7 +16,9 @@ func Semantic[T any](a, b T) bool {
 }
 
 // Same tells whether two values are the same, to the last difference between nil and empty.
-func Same[T any](a, b *T) bool { return Identical(reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem()) }
+func Same[T any](a, b *T) bool {
+	return Identical(reflect.ValueOf(a).Elem(), reflect.ValueOf(b).Elem())
+}
 
 // Identical tells whether two values of one type are the same, to the last difference between nil and empty. It may say no of
 // values that mean the same.
