@@ -104,6 +104,18 @@ func (b *Books) Update(live, next metav1.Object, manager string, now time.Time) 
 	return closed(entries)
 }
 
+// Covers tells whether all fields of an entry are among those given, without those that writes don't set.
+func (b *Books) Covers(given *fieldpath.Set, entry *metav1.FieldsV1) bool {
+	known := b.sets.decoded(entry)
+	if known == nil {
+		return false
+	}
+	if b.filter != nil {
+		given = b.filter.Filter(given)
+	}
+	return known.set.Difference(given).Empty()
+}
+
 // entries are those that a write begins with: the object's own, or if it has none, those of the object that it replaces. To set
 // it to nothing at all resets it; through subresources it can't be set.
 func (b *Books) entries(live, next metav1.Object) ([]entry, bool) {

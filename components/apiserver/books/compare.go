@@ -41,8 +41,14 @@ func (c *changes) walk(p *plan, from, to reflect.Value) {
 	}
 }
 
+// shallow is how deep the parts lie, at most, that are first looked at as a whole. Most writes change little.
+const shallow = 1
+
 // at compares what lies at one element below.
 func (c *changes) at(e fieldpath.PathElement, p *plan, from, to reflect.Value) {
+	if len(c.path) <= shallow && p.form != leaf && from.IsValid() && to.IsValid() && equality.Identical(from, to) {
+		return
+	}
 	c.path = append(c.path, e)
 	c.walk(p, from, to)
 	c.path = c.path[:len(c.path)-1]

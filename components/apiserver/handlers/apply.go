@@ -117,7 +117,7 @@ func (p *patcher) apply(live kinds.Object, wanted *unstructured.Unstructured) (k
 	}
 	defer fields.close()
 	force := p.options.Force != nil && *p.options.Force
-	out, err := fields.Apply(copyOf(live), wanted.DeepCopy(), p.managerName(p.options.FieldManager), force)
+	out, err := p.applied(fields, copyOf(live), wanted.DeepCopy(), p.managerName(p.options.FieldManager), force)
 	if err != nil {
 		return nil, err
 	}

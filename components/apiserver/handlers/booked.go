@@ -1,11 +1,15 @@
 package handlers
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
@@ -49,8 +53,46 @@ func (c *call) booked(old, obj kinds.Object, manager string) (_ []metav1.Managed
 	}
 	if old == nil {
 		old = c.kind.HubVersion().New()
-	} else {
-		old, obj = apart(old, obj)
 	}
 	return b.Update(old, obj, c.managerName(manager), time.Now())
+}
+
+// applied is live with config applied to it, both of which belong to it.
+func (d *door) applied(fields *ledger, live kinds.Object, config *unstructured.Unstructured, manager string, force bool) (runtime.Object, error) {
+	if fields.typer != nil {
+		fields.typer.bare = true
+		d.forget(fields.typer, live, config, cmp.Or(manager, "unknown"))
+	}
+	return fields.Apply(live, config, manager, force)
+}
+
+// forget takes out of live what the manager has applied before, if it is all applied again. Structured merge looks through the
+// object several times for what isn't any more, and is to go with it.
+func (d *door) forget(t *typer, live kinds.Object, config *unstructured.Unstructured, manager string) {
+	if d.books == nil || config.GroupVersionKind() != d.gvk {
+		return
+	}
+	b, entries := d.books(), live.GetManagedFields()
+	if b == nil {
+		return
+	}
+	sub := ""
+	if d.sub != nil {
+		sub = d.sub.Name
+	}
+	own := func(e metav1.ManagedFieldsEntry) bool {
+		return e.Operation == metav1.ManagedFieldsOperationApply && e.Manager == manager && e.Subresource == sub
+	}
+	i := slices.IndexFunc(entries, own)
+	if i < 0 || slices.ContainsFunc(entries[i+1:], own) || entries[i].APIVersion != d.gvk.GroupVersion().String() {
+		return
+	}
+	of, err := t.ObjectToTyped(config)
+	if err != nil {
+		return
+	}
+	t.config = made{of, config}
+	if set, err := of.ToFieldSet(); err == nil && b.Covers(set, entries[i].FieldsV1) {
+		entries[i].FieldsV1 = metav1.NewFieldsV1("{}")
+	}
 }

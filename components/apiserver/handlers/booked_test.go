@@ -12,8 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -281,4 +283,118 @@ func BenchmarkBooks(b *testing.B) {
 			}
 		}
 	})
+}
+
+// TestAppliesAreStructuredMerges: over all kinds, what becomes of random histories of applies is what structured merge makes of
+// them without short cuts.
+func TestAppliesAreStructuredMerges(t *testing.T) {
+	tracker, doors := bookedDoors(t)
+	applied := 0
+	defer func() {
+		if !t.Failed() && applied < 500 {
+			t.Errorf("only %d objects could be applied", applied)
+		}
+	}()
+	for name, d := range doors {
+		if d.sub != nil && d.sub.Name != "status" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			for seed := range int64(3) {
+				applied += compareApplies(t, tracker, d, seed)
+			}
+		})
+	}
+}
+
+// compareApplies returns how many applies succeeded.
+func compareApplies(t *testing.T, tracker *tracker, d *door, seed int64) (applied int) {
+	t.Helper()
+	reference, managers := referenceOf(t, tracker, d), tracker.managers(d)
+	r := rand.New(rand.NewPCG(uint64(seed), 2))
+	fill := randomFiller(seed)
+	make := func() *unstructured.Unstructured {
+		obj := d.kind.HubVersion().New()
+		fill.Fill(obj)
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
+		if err != nil {
+			t.Fatal(err)
+		}
+		thin(r, content)
+		content["metadata"] = map[string]any{"name": "a", "labels": map[string]any{"l": fmt.Sprint(r.IntN(3)), fmt.Sprint(r.IntN(3)): "x"}}
+		config := &unstructured.Unstructured{Object: content}
+		config.SetGroupVersionKind(d.gvk)
+		return config
+	}
+	configs := map[string]*unstructured.Unstructured{}
+	live := d.kind.HubVersion().New()
+	live.GetObjectKind().SetGroupVersionKind(d.gvk)
+	for range 10 {
+		manager, force := []string{"a", "b"}[r.IntN(2)], r.IntN(3) > 0
+		config := configs[manager]
+		switch {
+		case config == nil || r.IntN(4) == 0:
+			config = make()
+		case r.IntN(4) > 0:
+			config = config.DeepCopy()
+			vary(r, config.Object)
+			config.SetGroupVersionKind(d.gvk)
+			config.SetName("a")
+		}
+		configs[manager] = config
+		fields, err := managers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, gotErr := d.applied(fields, copyOf(live), config.DeepCopy(), manager, force)
+		fields.close()
+		want, wantErr := reference.Apply(copyOf(live), config.DeepCopy(), manager, force)
+		if (gotErr == nil) != (wantErr == nil) { // their texts go through maps
+			t.Fatalf("seed %d: got error %v, want %v", seed, gotErr, wantErr)
+		}
+		if wantErr != nil {
+			delete(configs, manager)
+			continue
+		}
+		is, shouldBe := got.(kinds.Object), want.(kinds.Object)
+		if diff := cmp.Diff(shown(shouldBe.GetManagedFields()), shown(is.GetManagedFields())); diff != "" {
+			t.Fatalf("seed %d: managed fields: -structured merge +ours\n%s", seed, diff)
+		}
+		next := copyOf(shouldBe)
+		shouldBe.SetManagedFields(nil)
+		is.SetManagedFields(nil)
+		if !apiequality.Semantic.DeepEqual(shouldBe, is) {
+			t.Fatalf("seed %d: the objects differ", seed)
+		}
+		live = next
+		applied++
+	}
+	return applied
+}
+
+// thin takes away much of what an object may hold, and all that is null.
+func thin(r *rand.Rand, content map[string]any) {
+	for k, v := range content {
+		if v == nil || r.IntN(3) == 0 {
+			delete(content, k)
+		} else if below, ok := v.(map[string]any); ok {
+			thin(r, below)
+		}
+	}
+}
+
+// vary changes and takes away some of what is applied.
+func vary(r *rand.Rand, content map[string]any) {
+	for k, v := range content {
+		switch below, isMap := v.(map[string]any); {
+		case isMap:
+			vary(r, below)
+		case r.IntN(12) == 0:
+			delete(content, k)
+		case r.IntN(6) == 0:
+			if s, ok := v.(string); ok {
+				content[k] = s + "x"
+			}
+		}
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -58,34 +59,49 @@ func (p *patcher) strategic(current, into runtime.Object) error {
 type parts struct {
 	touched runtime.Object
 	rest    runtime.Object // nil if all is touched
-	kept    []int          // the fields of rest that have a value
+	kept    [][]int        // the fields of rest that have a value
 }
 
-// partsOf divides current, which isn't changed, by the names at the top of the patch.
+// partsOf divides current, which isn't changed, by the names in the patch.
 func partsOf(current runtime.Object, patch map[string]any) parts {
-	whole := parts{touched: current}
-	for name := range patch {
-		if strings.HasPrefix(name, "$") { // a directive about the whole object
-			return whole
-		}
-	}
 	v := reflect.ValueOf(current).Elem()
-	if _, free := current.(runtime.Unstructured); free || v.Kind() != reflect.Struct {
-		return whole
+	if _, free := current.(runtime.Unstructured); free || v.Kind() != reflect.Struct || !plainNames(patch) {
+		return parts{touched: current}
 	}
 	touched, rest := reflect.New(v.Type()), reflect.New(v.Type())
-	out := parts{}
-	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
-		if _, ok := patch[name]; ok || name == "" {
-			touched.Elem().Field(i).Set(v.Field(i))
-			continue
-		}
-		rest.Elem().Field(i).Set(v.Field(i))
-		out.kept = append(out.kept, i)
-	}
-	out.touched, out.rest = touched.Interface().(runtime.Object), rest.Interface().(runtime.Object)
+	out := parts{touched: touched.Interface().(runtime.Object), rest: rest.Interface().(runtime.Object)}
+	out.divide(v, touched.Elem(), rest.Elem(), patch, nil)
 	return out
+}
+
+// plainNames tells whether a patch has no directive about the whole that it is for.
+func plainNames(patch map[string]any) bool {
+	for name := range patch {
+		if strings.HasPrefix(name, "$") {
+			return false
+		}
+	}
+	return true
+}
+
+// divide puts each field of a struct to what is touched or to the rest. Structs in structs, of which a patch says more, are
+// divided too: what is merged there depends on nothing beside it.
+func (p *parts) divide(v, touched, rest reflect.Value, patch map[string]any, at []int) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		given, named := patch[name]
+		below, isMap := given.(map[string]any)
+		switch place := append(slices.Clone(at), i); {
+		case !named && name != "":
+			rest.Field(i).Set(v.Field(i))
+			p.kept = append(p.kept, place)
+		case named && isMap && f.Type.Kind() == reflect.Struct && !reflect.PointerTo(f.Type).Implements(marshaler) && plainNames(below):
+			p.divide(v.Field(i), touched.Field(i), rest.Field(i), below, place)
+		default:
+			touched.Field(i).Set(v.Field(i))
+		}
+	}
 }
 
 // restore puts a copy of the rest into the merged object, which is of the same type.
@@ -94,7 +110,7 @@ func (p parts) restore(merged runtime.Object) {
 		return
 	}
 	from, to := reflect.ValueOf(p.rest.DeepCopyObject()).Elem(), reflect.ValueOf(merged).Elem()
-	for _, i := range p.kept {
-		to.Field(i).Set(from.Field(i))
+	for _, place := range p.kept {
+		to.FieldByIndex(place).Set(from.FieldByIndex(place))
 	}
 }

@@ -77,7 +77,7 @@ type ledger struct {
 func (l *ledger) close() {
 	if l.pool != nil {
 		clear(l.typer.made)
-		l.typer.made = l.typer.made[:0]
+		*l.typer = typer{types: l.typer.types, made: l.typer.made[:0]}
 		l.pool.Put(l)
 	}
 }

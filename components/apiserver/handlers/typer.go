@@ -9,6 +9,9 @@ import (
 	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // doorTypes knows how structured merge describes the Go types that pass a door.
@@ -48,6 +51,10 @@ func newDoorTypes(d *door, all func() managedfields.TypeConverter) *doorTypes {
 type typer struct {
 	types *doorTypes
 	made  []made
+	// bare leaves out the managed fields of Go values: an apply doesn't merge them.
+	bare bool
+	// config is what is applied, once it was held against the schema.
+	config made
 }
 
 type made struct {
@@ -59,6 +66,9 @@ var _ managedfields.TypeConverter = (*typer)(nil)
 
 // ObjectToTyped implements managedfields.TypeConverter.
 func (t *typer) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	if t.config.from != nil && t.config.from == obj {
+		return t.config.typed, nil
+	}
 	describe := t.types.types[reflect.TypeOf(obj)]
 	if describe == nil {
 		return t.types.all().ObjectToTyped(obj, options...)
@@ -66,6 +76,11 @@ func (t *typer) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOpt
 	d, err := describe()
 	if err != nil {
 		return nil, err
+	}
+	if o, ok := obj.(kinds.Object); ok && t.bare {
+		o = serial.ShallowCopy(o)
+		o.SetManagedFields(nil)
+		obj = o
 	}
 	v, err := value.NewValueReflect(obj)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -87,6 +88,23 @@ func IsEnvelope(data []byte) bool { return bytes.HasPrefix(data, magic) }
 
 // message marshals obj without an envelope.
 func message(obj runtime.Object) ([]byte, error) {
+	return marshaled(obj, func(size int) (buffer []byte, before int) { return make([]byte, size), 0 })
+}
+
+// enveloped marshals obj in an envelope that says it is of the given kind.
+func enveloped(obj runtime.Object, kind schema.GroupVersionKind) ([]byte, error) {
+	out, err := marshaled(obj, func(size int) (buffer []byte, before int) {
+		head := appendEnvelopeHead(make([]byte, 0, size+envelopeRoom), kind, size)
+		return slices.Grow(head, size)[:len(head)+size], len(head)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return append(out, envelopeTail...), nil
+}
+
+// marshaled writes obj into a buffer for a message of its size, behind so many bytes that are in it.
+func marshaled(obj runtime.Object, buffer func(size int) ([]byte, int)) ([]byte, error) {
 	m, ok := obj.(runtime.ProtobufReverseMarshaller)
 	if !ok {
 		return nil, notProtobuf{obj}
@@ -95,12 +113,13 @@ func message(obj runtime.Object) ([]byte, error) {
 	if !ok {
 		return nil, notProtobuf{obj}
 	}
-	out := make([]byte, sized.Size())
-	n, err := m.MarshalToSizedBuffer(out)
-	if err != nil {
-		return nil, err
+	size := sized.Size()
+	out, before := buffer(size)
+	n, err := m.MarshalToSizedBuffer(out[before:])
+	if err == nil && n != size {
+		err = fmt.Errorf("%T: %d bytes where %d were announced", obj, n, size)
 	}
-	return out[len(out)-n:], nil
+	return out, err
 }
 
 // notProtobuf tells that an object has no protobuf form; IsNotProtobuf finds it.

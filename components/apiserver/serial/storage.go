@@ -56,9 +56,9 @@ func (s *Storage) encode(obj kinds.Object) (_ []byte, err error) {
 		}
 	}
 	if s.media == runtime.ContentTypeProtobuf {
-		body, err := message(obj)
+		value, err := enveloped(obj, s.lies)
 		if err == nil {
-			return AppendEnvelope(make([]byte, 0, len(body)+envelopeRoom), s.lies, body), nil
+			return value, nil
 		}
 		if !IsNotProtobuf(err) {
 			return nil, err
