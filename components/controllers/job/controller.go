@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	batchlisters "k8s.io/client-go/listers/batch/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
@@ -68,6 +69,11 @@ func (c *Controller) jobChanged(old, new *batch.Job) {
 func (c *Controller) podChanged(old, new *v1.Pod) {
 	pod := runner.Last(old, new)
 	ref := metav1.GetControllerOfNoCopy(pod)
+	if new != nil {
+		for _, job := range c.concerned(old, new) {
+			c.loop.Add(runner.Key(job))
+		}
+	}
 	if ref == nil || ref.Kind != kind.Kind {
 		if new != nil && tracked(new) {
 			c.loop.Add(podKey + runner.Key(new))
@@ -89,6 +95,37 @@ func (c *Controller) podChanged(old, new *v1.Pod) {
 		c.pending.CreationObserved(key)
 	}
 	c.loop.Add(key)
+}
+
+// concerned are the jobs to which a change of a pod matters that it doesn't name as its owner: the one that it has left, and
+// those that may adopt it.
+func (c *Controller) concerned(old, pod *v1.Pod) []*batch.Job {
+	var left, takers []*batch.Job
+	var before *metav1.OwnerReference
+	now := metav1.GetControllerOfNoCopy(pod)
+	if old != nil {
+		before = metav1.GetControllerOfNoCopy(old)
+	}
+	if before != nil && before.Kind == kind.Kind && (now == nil || now.UID != before.UID) {
+		if job := c.owner(old.Namespace, before); job != nil {
+			left = append(left, job)
+		}
+	}
+	unchanged := old != nil && before == nil && equality.Semantic.DeepEqual(old.Labels, pod.Labels)
+	if now != nil || pod.DeletionTimestamp != nil || unchanged {
+		return left
+	}
+	all, err := c.jobs.Jobs(pod.Namespace).List(labels.Everything())
+	if err != nil {
+		return left
+	}
+	for _, job := range all {
+		selector, err := metav1.LabelSelectorAsSelector(job.Spec.Selector)
+		if err == nil && selector.Matches(labels.Set(pod.Labels)) {
+			takers = append(takers, job)
+		}
+	}
+	return append(left, takers...)
 }
 
 func (c *Controller) owner(namespace string, ref *metav1.OwnerReference) *batch.Job {
