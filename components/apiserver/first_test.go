@@ -2,6 +2,7 @@ package apiserver_test
 
 import (
 	"net"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,5 +48,35 @@ func TestEndedPodsAreMarked(t *testing.T) {
 	if err != nil || len(table.Rows) != 1 || len(table.Rows[0].Conditions) != 1 ||
 		table.Rows[0].Conditions[0].Type != metav1.RowCompleted || table.Rows[0].Conditions[0].Reason != "Succeeded" {
 		t.Errorf("got %+v, %v", table.Rows, err)
+	}
+}
+
+// TestWhatTheServerMakesIsItsOwn: clients see who manages the objects that a cluster begins with.
+func TestWhatTheServerMakesIsItsOwn(t *testing.T) {
+	client := start(t, fair).client(t)
+	booked := func(obj metav1.Object, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range obj.GetManagedFields() {
+			if e.Subresource == "" {
+				return e.Manager + " " + string(e.Operation) + " " + e.APIVersion + " " + string(e.FieldsV1.Raw)
+			}
+		}
+		return ""
+	}
+	get := metav1.GetOptions{}
+	namespace, err := client.CoreV1().Namespaces().Get(t.Context(), "default", get)
+	if got := booked(namespace, err); got != `kube-apiserver Update v1 {"f:metadata":{"f:labels":{".":{},"f:kubernetes.io/metadata.name":{}}}}` {
+		t.Errorf("namespace: %s", got)
+	}
+	role, err := client.RbacV1().ClusterRoles().Get(t.Context(), "cluster-admin", get)
+	if got := booked(role, err); got != `kube-apiserver Update rbac.authorization.k8s.io/v1 {"f:metadata":{"f:annotations":{".":{},"f:rbac.authorization.kubernetes.io/autoupdate":{}},"f:labels":{".":{},"f:kubernetes.io/bootstrapping":{}}},"f:rules":{}}` {
+		t.Errorf("role: %s", got)
+	}
+	level, err := client.FlowcontrolV1().PriorityLevelConfigurations().Get(t.Context(), "exempt", get)
+	if got, want := booked(level, err), "api-priority-and-fairness-config-producer-v1 Update flowcontrol.apiserver.k8s.io/v1 "; !strings.HasPrefix(got, want) {
+		t.Errorf("priority level: %s", got)
 	}
 }

@@ -30,7 +30,7 @@ func (b *Bootstrap) ensureServiceCIDR(ctx context.Context) error {
 		meta.FindStatusCondition(current.Status.Conditions, networkingv1.ServiceCIDRConditionReady) != nil {
 		return err // once it stands, the condition is the controllers' business
 	}
-	_, err = b.cfg.Objects.Update(ctx, resource, "", serviceName, func(stored kinds.Object) (kinds.Object, error) {
+	_, err = b.cfg.Objects.UpdateStatus(ctx, resource, "", serviceName, func(stored kinds.Object) (kinds.Object, error) {
 		meta.SetStatusCondition(&stored.(*networkingv1.ServiceCIDR).Status.Conditions, metav1.Condition{
 			Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(b.cfg.Clock.Now()),
 			Message: "Kubernetes default Service CIDR is ready",

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -105,6 +106,7 @@ func (l *Local) Create(ctx context.Context, resource schema.GroupResource, obj k
 	if d.version.Default != nil {
 		d.version.Default(obj)
 	}
+	obj = c.track(nil, obj, writerOf(resource))
 	e, err := c.insertOnce(obj, attributes{})
 	if err != nil {
 		return nil, err
@@ -118,11 +120,38 @@ func (l *Local) Update(ctx context.Context, resource schema.GroupResource, names
 	if err != nil {
 		return nil, err
 	}
-	return l.update(ctx, d, namespace, name, mutate)
+	if resource == pods {
+		return l.update(ctx, d, namespace, name, mutate) // bindings and evictions, which are booked on nobody
+	}
+	return l.update(ctx, d, namespace, name, l.booked(&call{door: d, api: l.api, ctx: ctx, namespace: namespace, name: name}, mutate))
 }
+
+// booked is mutate, and books what it does on the server.
+func (l *Local) booked(c *call, mutate func(kinds.Object) (kinds.Object, error)) func(kinds.Object) (kinds.Object, error) {
+	return func(current kinds.Object) (kinds.Object, error) {
+		old := copyOf(current)
+		obj, err := mutate(current)
+		if err != nil {
+			return nil, err
+		}
+		obj = c.track(old, obj, writerOf(c.resource))
+		keepTimes(obj, old)
+		return obj, nil
+	}
+}
+
+var pods = schema.GroupResource{Resource: "pods"}
 
 // manager is who the server's own writes are booked on.
 const manager = "kube-apiserver"
+
+// writerOf is who has made an object that the server needs: priority and fairness keep theirs in a name of their own.
+func writerOf(resource schema.GroupResource) string {
+	if resource.Group == flowcontrolv1.GroupName {
+		return "api-priority-and-fairness-config-producer-v1"
+	}
+	return manager
+}
 
 // UpdateStatus implements objects.Writer.
 func (l *Local) UpdateStatus(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
@@ -135,16 +164,7 @@ func (l *Local) UpdateStatus(ctx context.Context, resource schema.GroupResource,
 		return nil, apierrors.NewNotFound(schema.GroupResource{Group: resource.Group, Resource: resource.Resource + "/status"}, name)
 	}
 	c := &call{door: status, api: l.api, ctx: ctx, namespace: namespace, name: name}
-	return l.update(ctx, status, namespace, name, func(current kinds.Object) (kinds.Object, error) {
-		old := copyOf(current)
-		obj, err := mutate(current)
-		if err != nil {
-			return nil, err
-		}
-		obj = c.track(old, obj, manager)
-		keepTimes(obj, old)
-		return obj, nil
-	})
+	return l.update(ctx, status, namespace, name, l.booked(c, mutate))
 }
 
 func (l *Local) update(ctx context.Context, d *door, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
@@ -179,7 +199,6 @@ func (l *Local) Delete(ctx context.Context, resource schema.GroupResource, names
 
 // DeletePod deletes a pod as a request does, but for authorization and admission.
 func (l *Local) DeletePod(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
-	pods := schema.GroupResource{Resource: "pods"}
 	d, err := l.door(pods, name)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ type Feeder interface {
 }
 
 // Writer writes objects for the server itself: they are defaulted and get their metadata, but pass neither authorization
-// nor admission.
+// nor admission. What they set is booked as managed by the server, but for pods: what a binding or an eviction sets is nobody's.
 type Writer interface {
 	// Create stores an object. Errors: AlreadyExists.
 	Create(ctx context.Context, resource schema.GroupResource, obj kinds.Object) (kinds.Object, error)

@@ -25,6 +25,7 @@ var pods = schema.GroupResource{Resource: "pods"}
 // Updater changes stored objects; see objects.Writer.
 type Updater interface {
 	Update(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error)
+	UpdateStatus(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error)
 }
 
 // Binder puts pods on nodes, for pods/binding and bindings.

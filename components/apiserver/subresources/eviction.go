@@ -199,7 +199,7 @@ func (e *Evicter) spend(ctx context.Context, budget *policyv1.PodDisruptionBudge
 	if dryRun {
 		return check(budget)
 	}
-	_, err := e.Objects.Update(ctx, budgets, budget.Namespace, budget.Name, func(obj kinds.Object) (kinds.Object, error) {
+	_, err := e.Objects.UpdateStatus(ctx, budgets, budget.Namespace, budget.Name, func(obj kinds.Object) (kinds.Object, error) {
 		b, ok := obj.(*policyv1.PodDisruptionBudget)
 		if !ok {
 			return nil, apierrors.NewInternalError(fmt.Errorf("unexpected object: %T", obj))
