@@ -3,8 +3,11 @@ package cache
 import (
 	"hash/maphash"
 	"io"
+	"iter"
 	"sync"
+	"time"
 
+	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
@@ -19,14 +22,21 @@ const (
 
 // runKey is where a run is kept; what it is made of is told by its sum.
 type runKey struct {
-	first     string // key of its first entry
-	format    *Format
+	first     string  // key of its first entry
+	format    *Format // of the bodies; nil for rows without
 	keepKinds bool
+	rows      *kinds.Version // whose Table it is a part of; nil for lists
 }
 
 type run struct {
 	segment serial.Segment
 	sum     uint64 // over the revisions of its entries
+	// from and until are when it is the same as one made now; until is zero for ever.
+	from, until time.Time
+}
+
+func (r *run) holds(sum uint64, now time.Time) bool {
+	return r != nil && r.sum == sum && (r.until.IsZero() || !now.Before(r.from) && now.Before(r.until))
 }
 
 // runs are those of a cache.
@@ -43,17 +53,55 @@ func (l *List) CanZip() bool { return l.cache != nil && len(l.Entries) >= runsFr
 // can. Of out, Items and Meta are not used.
 func (l *List) WriteZipped(w io.Writer, f *Format, out serial.List) error {
 	out.Meta = l.Meta()
-	var segments []*serial.Segment
-	for from := 0; from < len(l.Entries); {
-		to := runEnd(l.Entries, from)
-		s, err := l.cache.zipped.run(l.Entries[from:to], f, out, l.cache.set.config.Encodings/4)
-		if err != nil {
-			return err
+	segments, err := l.segments(l.Entries, runKey{format: f, keepKinds: out.KeepKinds}, time.Time{}, func(entries []*Entry) (*run, error) {
+		bodies := make([][]byte, len(entries))
+		for i, e := range entries {
+			var err error
+			if bodies[i], err = e.Encoded(f); err != nil {
+				return nil, err
+			}
 		}
-		segments = append(segments, s)
-		from = to
+		return &run{segment: serial.ItemSegment(f.Media, out, bodies)}, nil
+	})
+	if err != nil {
+		return err
 	}
 	return serial.WriteZippedList(w, f.Media, out, segments)
+}
+
+// Rows are how entries are shown in Tables of a version, with bodies of a format or, if that is nil, none.
+type Rows struct {
+	Version *kinds.Version
+	Format  *Format
+	Make    func(entries []*Entry) iter.Seq2[serial.Row, error]
+}
+
+// WriteZippedTable writes the list's entries, in the order given, as a Table in JSON, compressed with gzip, from runs that were
+// compressed before and say the same now, where it can. out.Rows is not used.
+func (l *List) WriteZippedTable(w io.Writer, entries []*Entry, rows Rows, out serial.Table) error {
+	segments, err := l.segments(entries, runKey{format: rows.Format, rows: rows.Version}, out.Now, func(entries []*Entry) (*run, error) {
+		segment, until, err := serial.RowSegment(rows.Make(entries), out.Now)
+		return &run{segment: segment, from: out.Now, until: until}, err
+	})
+	if err != nil {
+		return err
+	}
+	return serial.WriteZippedTable(w, out, segments)
+}
+
+// segments compresses entries, run by run, where they are not compressed already.
+func (l *List) segments(entries []*Entry, key runKey, now time.Time, compress func([]*Entry) (*run, error)) (out []*serial.Segment, err error) {
+	for from := 0; from < len(entries); {
+		to := runEnd(entries, from)
+		key.first = entries[from].Key
+		r, err := l.cache.zipped.run(entries[from:to], key, now, l.cache.set.config.Encodings/4, compress)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, &r.segment)
+		from = to
+	}
+	return out, nil
 }
 
 // runEnd returns where the run that begins at from ends.
@@ -68,22 +116,19 @@ func runEnd(entries []*Entry, from int) int {
 }
 
 // run returns the compressed entries. Runs over the limit make room for all others at once: they are quickly made anew.
-func (r *runs) run(entries []*Entry, f *Format, out serial.List, limit int64) (*serial.Segment, error) {
-	key, sum := runKey{entries[0].Key, f, out.KeepKinds}, sumOfRevisions(entries)
+func (r *runs) run(entries []*Entry, key runKey, now time.Time, limit int64, compress func([]*Entry) (*run, error)) (*run, error) {
+	sum := sumOfRevisions(entries)
 	r.mu.Lock()
 	old := r.kept[key]
 	r.mu.Unlock()
-	if old != nil && old.sum == sum {
-		return &old.segment, nil
+	if old.holds(sum, now) {
+		return old, nil
 	}
-	bodies := make([][]byte, len(entries))
-	for i, e := range entries {
-		var err error
-		if bodies[i], err = e.Encoded(f); err != nil {
-			return nil, err
-		}
+	made, err := compress(entries)
+	if err != nil {
+		return nil, err
 	}
-	made := &run{segment: serial.ItemSegment(f.Media, out, bodies), sum: sum}
+	made.sum = sum
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if old = r.kept[key]; old != nil {
@@ -93,7 +138,7 @@ func (r *runs) run(entries []*Entry, f *Format, out serial.List, limit int64) (*
 		r.kept, r.bytes = map[runKey]*run{}, int64(made.segment.Len())
 	}
 	r.kept[key] = made
-	return &made.segment, nil
+	return made, nil
 }
 
 func sumOfRevisions(entries []*Entry) uint64 {

@@ -95,7 +95,7 @@ func exercise(t *testing.T, r *resource, object map[string]any) {
 			sub.Scale.Get(obj)
 		}
 	}
-	r.kind.Row(obj, metav1.Unix(0, 0).Time)
+	r.kind.Row(obj)
 	if _, err := r.kind.Custom.Types(); err != nil {
 		t.Fatalf("its types: %v", err)
 	}

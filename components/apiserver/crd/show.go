@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -51,9 +50,9 @@ type tabler interface {
 }
 
 // row makes the cells of an object in this version.
-func (v *version) row(r *resource) func(kinds.Object, time.Time) []any {
+func (v *version) row(r *resource) func(kinds.Object) []any {
 	table := sync.OnceValues(func() (tabler, error) { return tableconvertor.New(v.printed()) })
-	return func(hub kinds.Object, _ time.Time) []any {
+	return func(hub kinds.Object) []any {
 		t, err := table()
 		if err != nil {
 			return []any{hub.GetName()}

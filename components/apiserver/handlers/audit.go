@@ -80,7 +80,7 @@ func (c *call) auditList(l *cache.List, out serial.List, f *cache.Format) {
 }
 
 // auditTable notes that objects are answered as the rows of a table.
-func (c *call) auditTable(l *cache.List, out serial.Table, include metav1.IncludeObjectPolicy) {
+func (c *call) auditTable(l *cache.List, out serial.Table, rows cache.Rows) {
 	if !record.WantsResponse(c.ctx) {
 		return
 	}
@@ -89,7 +89,7 @@ func (c *call) auditTable(l *cache.List, out serial.Table, include metav1.Includ
 		for i, item := range obj.(*metav1.List).Items {
 			entries[i] = unstored(item.Object.(kinds.Object))
 		}
-		out.Rows = c.rows(entries, include)
+		out.Rows = rows.Make(entries)
 		return serial.TableBody(out)
 	})
 }

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"fmt"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -126,11 +125,11 @@ func (d *door) columns() []metav1.TableColumnDefinition {
 	return d.kind.Columns
 }
 
-func (d *door) cells(obj kinds.Object, now time.Time) []any {
+func (d *door) cells(obj kinds.Object) []any {
 	if d.version.Row != nil {
-		return d.version.Row(obj, now)
+		return d.version.Row(obj)
 	}
-	return d.kind.Row(obj, now)
+	return d.kind.Row(obj)
 }
 
 // customManager makes the field manager of a door to a custom resource.

@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"net/http"
-	"time"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/show"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
@@ -158,10 +157,6 @@ func scaleColumns() []metav1.TableColumnDefinition {
 	}
 }
 
-func scaleRow(scale *autoscalingv1.Scale, now time.Time) []any {
-	age := "<unknown>"
-	if !scale.CreationTimestamp.IsZero() {
-		age = duration.HumanDuration(now.Sub(scale.CreationTimestamp.Time))
-	}
-	return []any{scale.Name, scale.Spec.Replicas, scale.Status.Replicas, age}
+func scaleRow(scale *autoscalingv1.Scale) []any {
+	return []any{scale.Name, scale.Spec.Replicas, scale.Status.Replicas, show.Age(scale.CreationTimestamp)}
 }

@@ -47,11 +47,17 @@ func (c *call) table(code int, l *cache.List, version string) error {
 	if order := c.kind.RowOrder; order != nil {
 		entries = slices.SortedStableFunc(slices.Values(entries), func(a, b *cache.Entry) int { return order(a.Object, b.Object) })
 	}
-	t := serial.Table{Kind: serial.TableKind(c.choice.Version), Meta: l.Meta(), Columns: c.columns(), Rows: c.rows(entries, include)}
+	rows := c.rows(include)
+	t := serial.Table{
+		Kind: serial.TableKind(c.choice.Version), Meta: l.Meta(), Columns: c.columns(), Rows: rows.Make(entries), Now: c.api.config.Clock.Now(),
+	}
 	if version != "" {
 		t.Meta.ResourceVersion = version
 	}
-	c.auditTable(l, t, include)
+	c.auditTable(l, t, rows)
+	if c.choice.Media == serial.JSON && !c.choice.Pretty && c.zips() && l.CanZip() && c.kind.Custom == nil { // whose rows are made with ages
+		return c.sendZipped(func(w io.Writer) error { return l.WriteZippedTable(w, entries, rows, t) })
+	}
 	return c.sendTable(code, t)
 }
 
@@ -73,13 +79,12 @@ func (c *call) plainTable(code int, obj runtime.Object) error {
 	row := serial.Row{}
 	t := serial.Table{
 		Kind: serial.TableKind(c.choice.Version), Columns: c.columns(),
-		Meta: metav1.ListMeta{ResourceVersion: accessor.GetResourceVersion()},
+		Meta: metav1.ListMeta{ResourceVersion: accessor.GetResourceVersion()}, Now: c.api.config.Clock.Now(),
 	}
-	now := c.api.config.Clock.Now()
 	if scale, ok := obj.(*autoscalingv1.Scale); ok && c.isScale() {
-		t.Columns, row.Cells = scaleColumns(), scaleRow(scale, now)
+		t.Columns, row.Cells = scaleColumns(), scaleRow(scale)
 	} else {
-		row.Cells = c.cells(obj.(kinds.Object), now)
+		row.Cells = c.cells(obj.(kinds.Object))
 	}
 	switch include {
 	case metav1.IncludeNone:
@@ -93,31 +98,38 @@ func (c *call) plainTable(code int, obj runtime.Object) error {
 	return c.sendTable(code, t)
 }
 
-func (c *call) rows(entries []*cache.Entry, include metav1.IncludeObjectPolicy) iter.Seq2[serial.Row, error] {
-	var f *cache.Format
+// rows is how objects are shown, with what is to go with them.
+func (c *call) rows(include metav1.IncludeObjectPolicy) cache.Rows {
+	rows := cache.Rows{Version: c.version}
 	switch include {
 	case metav1.IncludeNone:
 	case metav1.IncludeObject:
-		f = c.format(serial.JSON, cache.Whole)
+		rows.Format = c.format(serial.JSON, cache.Whole)
 	default:
-		f = c.format(serial.JSON, metadataShape(c.choice))
+		rows.Format = c.format(serial.JSON, metadataShape(c.choice))
 	}
-	now := c.api.config.Clock.Now()
-	return func(yield func(serial.Row, error) bool) {
-		for _, e := range entries {
-			row := serial.Row{Cells: c.cells(e.Object, now)}
-			if c.kind.RowConditions != nil {
-				row.Conditions = c.kind.RowConditions(e.Object)
-			}
-			var err error
-			if f != nil {
-				row.Object, err = e.Encoded(f)
-			}
-			if !yield(row, err) || err != nil {
-				return
+	rows.Make = func(entries []*cache.Entry) iter.Seq2[serial.Row, error] {
+		return func(yield func(serial.Row, error) bool) {
+			for _, e := range entries {
+				row, err := c.row(e, rows.Format)
+				if !yield(row, err) || err != nil {
+					return
+				}
 			}
 		}
 	}
+	return rows
+}
+
+func (c *call) row(e *cache.Entry, f *cache.Format) (row serial.Row, err error) {
+	row.Cells = c.cells(e.Object)
+	if c.kind.RowConditions != nil {
+		row.Conditions = c.kind.RowConditions(e.Object)
+	}
+	if f != nil {
+		row.Object, err = e.Encoded(f)
+	}
+	return row, err
 }
 
 // indented makes JSON that people read, which can't be streamed.

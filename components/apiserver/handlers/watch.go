@@ -239,7 +239,8 @@ func (t *tableEvents) append(buf []byte, e cache.Event) ([]byte, error) {
 	table := serial.Table{
 		Kind: serial.TableKind(t.call.choice.Version),
 		Meta: metav1.ListMeta{ResourceVersion: e.Entry.Object.GetResourceVersion()},
-		Rows: t.call.rows([]*cache.Entry{e.Entry}, include),
+		Rows: t.call.rows(include).Make([]*cache.Entry{e.Entry}),
+		Now:  t.call.api.config.Clock.Now(),
 	}
 	if !t.started {
 		t.started, table.Columns = true, t.call.columns()

@@ -3,7 +3,6 @@ package kinds
 import (
 	"context"
 	"reflect"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	admissionv1beta1 "k8s.io/api/admissionregistration/v1beta1"
@@ -84,8 +83,8 @@ func validatingWebhooks() *Kind {
 		Strategy: configured(func(c *admissionv1.ValidatingWebhookConfiguration) any { return c.Webhooks }, reflect.DeepEqual,
 			admissionregistration.ValidateValidating),
 		Columns: admissionregistration.WebhookColumns(),
-		Row: func(c *admissionv1.ValidatingWebhookConfiguration, now time.Time) []any {
-			return []any{c.Name, int64(len(c.Webhooks)), show.Age(c.CreationTimestamp, now)}
+		Row: func(c *admissionv1.ValidatingWebhookConfiguration) []any {
+			return []any{c.Name, int64(len(c.Webhooks)), show.Age(c.CreationTimestamp)}
 		},
 	})
 }
@@ -99,8 +98,8 @@ func mutatingWebhooks() *Kind {
 		Strategy: configured(func(c *admissionv1.MutatingWebhookConfiguration) any { return c.Webhooks }, reflect.DeepEqual,
 			admissionregistration.ValidateMutating),
 		Columns: admissionregistration.WebhookColumns(),
-		Row: func(c *admissionv1.MutatingWebhookConfiguration, now time.Time) []any {
-			return []any{c.Name, int64(len(c.Webhooks)), show.Age(c.CreationTimestamp, now)}
+		Row: func(c *admissionv1.MutatingWebhookConfiguration) []any {
+			return []any{c.Name, int64(len(c.Webhooks)), show.Age(c.CreationTimestamp)}
 		},
 	})
 }
@@ -134,8 +133,8 @@ func validatingPolicies(deps Deps) *Kind {
 			Reset:    []string{"spec", "metadata"},
 		},
 		Columns: admissionregistration.PolicyColumns("Validations", "Validations indicates the number of validation rules"),
-		Row: func(p *admissionv1.ValidatingAdmissionPolicy, now time.Time) []any {
-			return admissionregistration.PolicyRow(p.Name, len(p.Spec.Validations), p.Spec.ParamKind, show.Age(p.CreationTimestamp, now))
+		Row: func(p *admissionv1.ValidatingAdmissionPolicy) []any {
+			return admissionregistration.PolicyRow(p.Name, len(p.Spec.Validations), p.Spec.ParamKind, show.Age(p.CreationTimestamp))
 		},
 	})
 	access := deps.paramAccess(k.Resource)
@@ -159,8 +158,8 @@ func validatingPolicyBindings(deps Deps) *Kind {
 				return admissionregistration.ValidateValidatingBinding(new)
 			}),
 		Columns: admissionregistration.BindingColumns(),
-		Row: func(b *admissionv1.ValidatingAdmissionPolicyBinding, now time.Time) []any {
-			return admissionregistration.BindingRow(b.Name, b.Spec.PolicyName, b.Spec.ParamRef, show.Age(b.CreationTimestamp, now))
+		Row: func(b *admissionv1.ValidatingAdmissionPolicyBinding) []any {
+			return admissionregistration.BindingRow(b.Name, b.Spec.PolicyName, b.Spec.ParamRef, show.Age(b.CreationTimestamp))
 		},
 	})
 	access := deps.paramAccess("validatingadmissionpolicies")
@@ -180,8 +179,8 @@ func mutatingPolicies(deps Deps) *Kind {
 		Strategy: configured(func(p *admissionv1.MutatingAdmissionPolicy) any { return p.Spec }, apiequality.Semantic.DeepEqual,
 			admissionregistration.ValidateMutatingPolicy),
 		Columns: admissionregistration.PolicyColumns("Mutations", "Mutation indicates the number of mutations rules"),
-		Row: func(p *admissionv1.MutatingAdmissionPolicy, now time.Time) []any {
-			return admissionregistration.PolicyRow(p.Name, len(p.Spec.Mutations), p.Spec.ParamKind, show.Age(p.CreationTimestamp, now))
+		Row: func(p *admissionv1.MutatingAdmissionPolicy) []any {
+			return admissionregistration.PolicyRow(p.Name, len(p.Spec.Mutations), p.Spec.ParamKind, show.Age(p.CreationTimestamp))
 		},
 	})
 	access := deps.paramAccess(k.Resource)
@@ -207,8 +206,8 @@ func mutatingPolicyBindings(deps Deps) *Kind {
 				return admissionregistration.ValidateMutatingBinding(new)
 			}),
 		Columns: admissionregistration.BindingColumns(),
-		Row: func(b *admissionv1.MutatingAdmissionPolicyBinding, now time.Time) []any {
-			return admissionregistration.BindingRow(b.Name, b.Spec.PolicyName, b.Spec.ParamRef, show.Age(b.CreationTimestamp, now))
+		Row: func(b *admissionv1.MutatingAdmissionPolicyBinding) []any {
+			return admissionregistration.BindingRow(b.Name, b.Spec.PolicyName, b.Spec.ParamRef, show.Age(b.CreationTimestamp))
 		},
 	})
 	access := deps.paramAccess("mutatingadmissionpolicies")

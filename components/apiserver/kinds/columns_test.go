@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
 // shown is what testdata/tables.yaml says of a kind: its columns, as "Name type [format] [wide]", and the cells of objects a
@@ -82,7 +84,7 @@ func cellsOf(t *testing.T, k *Kind, text []byte) []any {
 	if hub.Default != nil {
 		hub.Default(obj)
 	}
-	cells, err := json.Marshal(k.Row(obj, time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)))
+	cells, err := json.Marshal(show.At(k.Row(obj), time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ type row[P Object] struct {
 	Subresources []Subresource
 
 	Columns []metav1.TableColumnDefinition // nil: name and creation time; none at all for virtual kinds
-	Row     func(obj P, now time.Time) []any
+	Row     func(obj P) []any
 	// RowConditions and RowOrder are optional.
 	RowConditions func(obj P) []metav1.TableRowCondition
 	RowOrder      func(a, b P) int
@@ -124,7 +124,7 @@ func define[P Object](r row[P]) *Kind {
 	k.Subresources = append(k.Subresources, r.Subresources...)
 	switch {
 	case r.Row != nil:
-		k.Row = func(obj Object, now time.Time) []any { return r.Row(obj.(P), now) }
+		k.Row = func(obj Object) []any { return r.Row(obj.(P)) }
 	case r.Answer == nil:
 		k.Columns, k.Row = plainColumns(), plainRow
 	}
@@ -306,6 +306,6 @@ func plainColumns() []metav1.TableColumnDefinition {
 	}
 }
 
-func plainRow(obj Object, _ time.Time) []any {
+func plainRow(obj Object) []any {
 	return []any{obj.GetName(), obj.GetCreationTimestamp().UTC().Format(time.RFC3339)}
 }

@@ -62,8 +62,8 @@ type Kind struct {
 	Strategy     Strategy
 	Subresources []Subresource
 	Columns      []metav1.TableColumnDefinition
-	// Row returns the cells for Columns. now is for ages. nil means that there is no Table of the kind.
-	Row func(obj Object, now time.Time) []any
+	// Row returns the cells for Columns, ages as what they are counted from (show.Ago). nil means that there is no Table of the kind.
+	Row func(obj Object) []any
 	// RowConditions tells of a Table's row what readers may want to hide (pods that have ended); nil means never any.
 	RowConditions func(obj Object) []metav1.TableRowCondition
 
@@ -126,7 +126,7 @@ type Version struct {
 	Subresources []Subresource
 	// Columns and Row take the place of the kind's. Row gets a hub object.
 	Columns []metav1.TableColumnDefinition
-	Row     func(hub Object, now time.Time) []any
+	Row     func(hub Object) []any
 	// Coerce does for unstructured content what decoding into a Go type does: it drops what the schema doesn't know, and
 	// returns its paths. An object from the store is repaired where one from a client is refused.
 	Coerce func(obj Object, stored bool) (unknown []string, err error)

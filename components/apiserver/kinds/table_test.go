@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -49,7 +48,7 @@ func TestTableIsSane(t *testing.T) {
 			}
 			var row []any
 			if k.Row != nil {
-				row = k.Row(hub.New(), time.Unix(0, 0))
+				row = k.Row(hub.New())
 			}
 			if len(row) != cellCount(k) {
 				t.Errorf("%d cells for %d columns", len(row), len(k.Columns))

@@ -6,6 +6,7 @@ import (
 	"io"
 	"iter"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,7 +20,7 @@ func TableKind(version string) schema.GroupVersionKind {
 
 // Row is one line of a table.
 type Row struct {
-	Cells      []any
+	Cells      []any // may be Aging
 	Conditions []metav1.TableRowCondition
 	// Object is the JSON body that goes with the row; nil means none (includeObject=None).
 	Object []byte
@@ -31,6 +32,13 @@ type Table struct {
 	Meta    metav1.ListMeta
 	Columns []metav1.TableColumnDefinition // nil writes null, as in the events of a watch after the first
 	Rows    iter.Seq2[Row, error]
+	// Now is when the table is read; cells may depend on it.
+	Now time.Time
+}
+
+// Aging is a cell whose text depends on when it is read. It tells until when the text is the same.
+type Aging interface {
+	At(now time.Time) (text string, until time.Time)
 }
 
 // WriteTable writes a table piece by piece; for errors see WriteList.
@@ -62,68 +70,95 @@ func TableBody(t Table) ([]byte, error) {
 }
 
 func writeTableJSON(w io.Writer, t Table) error {
-	head, err := listHead(t.Kind, t.Meta)
-	if err != nil {
-		return err
-	}
-	columns, err := json.Marshal(t.Columns)
+	head, err := t.head()
 	if err != nil {
 		return err
 	}
 	out := chunks{w: w}
 	out.write(head)
-	out.write([]byte(`,"columnDefinitions":`))
-	out.write(columns)
-	out.write([]byte(`,"rows":[`))
+	lines := lines{now: t.Now}
 	first := true
-	var line []byte
 	for row, err := range t.Rows {
 		if err != nil {
 			return err
 		}
-		line = line[:0]
 		if !first {
-			line = append(line, ',')
+			out.write(comma)
 		}
 		first = false
-		if line, err = appendCells(append(line, `{"cells":`...), row.Cells); err != nil {
+		text, err := lines.append(lines.text[:0], row)
+		if err != nil {
 			return err
 		}
-		if len(row.Conditions) > 0 {
-			conditions, err := json.Marshal(row.Conditions)
-			if err != nil {
-				return err
-			}
-			line = append(append(line, `,"conditions":`...), conditions...)
-		}
-		out.write(append(line, `,"object":`...))
-		object := row.Object
-		if object == nil {
-			object = []byte("null")
-		}
-		out.write(object)
-		if err := out.write(closing); err != nil {
+		lines.text = text
+		if err := out.write(text); err != nil {
 			return err
 		}
 	}
-	out.write([]byte("]}"))
+	out.write(tableEnd)
 	return out.flush()
 }
 
-var closing = []byte("}")
+// head is a table up to its first row.
+func (t Table) head() ([]byte, error) {
+	head, err := listHead(t.Kind, t.Meta)
+	if err != nil {
+		return nil, err
+	}
+	columns, err := json.Marshal(t.Columns)
+	if err != nil {
+		return nil, err
+	}
+	head = append(append(head, `,"columnDefinitions":`...), columns...)
+	return append(head, `,"rows":[`...), nil
+}
 
-func appendCells(dst []byte, cells []any) ([]byte, error) {
-	dst = append(dst, '[')
-	for i, cell := range cells {
+var tableEnd = []byte("]}")
+
+// lines writes rows as they are at a time.
+type lines struct {
+	now   time.Time
+	until time.Time // when the text of a cell that was written becomes another; zero for never
+	text  []byte
+}
+
+func (l *lines) append(dst []byte, row Row) (_ []byte, err error) {
+	dst = append(dst, `{"cells":[`...)
+	for i, cell := range row.Cells {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		var err error
-		if dst, err = appendCell(dst, cell); err != nil {
+		if dst, err = l.appendCell(dst, cell); err != nil {
 			return dst, err
 		}
 	}
-	return append(dst, ']'), nil
+	dst = append(dst, ']')
+	if len(row.Conditions) > 0 {
+		conditions, err := json.Marshal(row.Conditions)
+		if err != nil {
+			return dst, err
+		}
+		dst = append(append(dst, `,"conditions":`...), conditions...)
+	}
+	dst = append(dst, `,"object":`...)
+	if row.Object == nil {
+		dst = append(dst, "null"...)
+	} else {
+		dst = append(dst, row.Object...)
+	}
+	return append(dst, '}'), nil
+}
+
+func (l *lines) appendCell(dst []byte, cell any) ([]byte, error) {
+	aging, ok := cell.(Aging)
+	if !ok {
+		return appendCell(dst, cell)
+	}
+	text, until := aging.At(l.now)
+	if l.until.IsZero() || until.Before(l.until) {
+		l.until = until
+	}
+	return appendCell(dst, text)
 }
 
 // appendCell writes the usual cells without reflection.
@@ -140,21 +175,33 @@ func appendCell(dst []byte, cell any) ([]byte, error) {
 	case int64:
 		return strconv.AppendInt(dst, v, 10), nil
 	case string:
-		if plain(v) {
-			return append(append(append(dst, '"'), v...), '"'), nil
+		if out, ok := appendPlain(dst, v); ok {
+			return out, nil
 		}
 	}
 	value, err := json.Marshal(cell)
 	return append(dst, value...), err
 }
 
-// plain reports whether a string stands in JSON as it is.
-func plain(s string) bool {
+// appendPlain writes a string as json.Marshal does, if it is made of plain letters and signs.
+func appendPlain(dst []byte, s string) ([]byte, bool) {
+	out := append(dst, '"')
 	for i := range len(s) {
-		switch c := s[i]; {
-		case c < ' ' || c >= 0x7f, c == '"', c == '\\', c == '<', c == '>', c == '&':
-			return false
+		switch c := s[i]; c {
+		case '<':
+			out = append(out, `\u003c`...)
+		case '>':
+			out = append(out, `\u003e`...)
+		case '&':
+			out = append(out, `\u0026`...)
+		case '"', '\\':
+			return dst, false
+		default:
+			if c < ' ' || c >= 0x7f {
+				return dst, false
+			}
+			out = append(out, c)
 		}
 	}
-	return true
+	return append(out, '"'), true
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"io"
+	"iter"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/klauspost/compress/flate"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -37,10 +39,12 @@ var deflaters = sync.Pool{New: func() any {
 }}
 
 func deflate(text []byte) Segment {
-	var out bytes.Buffer
+	out := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(out)
+	out.Reset()
 	w := deflaters.Get().(*flate.Writer)
 	defer deflaters.Put(w)
-	w.Reset(&out)
+	w.Reset(out)
 	_, _ = w.Write(text) // into memory
 	_ = w.Flush()
 	return Segment{deflated: bytes.Clone(out.Bytes()), crc: crc32.ChecksumIEEE(text), size: int64(len(text))}
@@ -48,7 +52,9 @@ func deflate(text []byte) Segment {
 
 // ItemSegment compresses a run of the items of a list, given as bodies; of the list, only Item and KeepKinds matter.
 func ItemSegment(m MediaType, l List, bodies [][]byte) Segment {
-	var text []byte
+	buf := texts.Get().(*[]byte)
+	defer texts.Put(buf)
+	text := (*buf)[:0]
 	prefix := kindPrefix(l.Item)
 	for i, body := range bodies {
 		if m == Protobuf {
@@ -64,7 +70,49 @@ func ItemSegment(m MediaType, l List, bodies [][]byte) Segment {
 		}
 		text = append(text, body...)
 	}
+	*buf = text
 	return deflate(text)
+}
+
+// texts are what runs are put together in before they are compressed.
+var texts = sync.Pool{New: func() any { return new([]byte) }}
+
+// RowSegment compresses a run of the rows of a table, as they are at a time. It tells until when they are the same; zero is for
+// ever.
+func RowSegment(rows iter.Seq2[Row, error], now time.Time) (s Segment, until time.Time, err error) {
+	buf := texts.Get().(*[]byte)
+	l := lines{now: now, text: (*buf)[:0]}
+	defer func() {
+		*buf = l.text
+		texts.Put(buf)
+	}()
+	for row, err := range rows {
+		if err != nil {
+			return s, until, err
+		}
+		if len(l.text) > 0 {
+			l.text = append(l.text, ',')
+		}
+		if l.text, err = l.append(l.text, row); err != nil {
+			return s, until, err
+		}
+	}
+	return deflate(l.text), l.until, nil
+}
+
+// WriteZippedTable writes a table whose rows are the given segments, as WriteTable would in JSON, compressed with gzip. t.Rows
+// is not used.
+func WriteZippedTable(w io.Writer, t Table, runs []*Segment) error {
+	head, err := t.head()
+	if err != nil {
+		return err
+	}
+	z := zipper{out: chunks{w: w}}
+	z.out.write(gzipHead)
+	z.stored(head)
+	z.runs(runs)
+	z.stored(append(bytes.Clone(tableEnd), '\n'))
+	return z.close()
 }
 
 // WriteZippedList writes a list whose items are the given segments, as WriteList would, compressed with gzip. m is JSON or
@@ -89,12 +137,7 @@ func WriteZippedList(w io.Writer, m MediaType, l List, runs []*Segment) error {
 		return err
 	}
 	z.stored(append(head, `,"items":[`...))
-	for i, run := range runs {
-		if i > 0 {
-			z.stored(comma)
-		}
-		z.append(run)
-	}
+	z.runs(runs)
 	z.stored([]byte("]}\n"))
 	return z.close()
 }
@@ -125,6 +168,16 @@ type zipper struct {
 	out  chunks
 	crc  uint32
 	size int64
+}
+
+// runs adds segments of JSON, with commas between them.
+func (z *zipper) runs(runs []*Segment) {
+	for i, run := range runs {
+		if i > 0 {
+			z.stored(comma)
+		}
+		z.append(run)
+	}
 }
 
 func (z *zipper) append(s *Segment) {

@@ -22,7 +22,7 @@ func PolicyColumns(what, words string) show.Columns {
 }
 
 // PolicyRow are the cells of a policy.
-func PolicyRow(name string, rules int, param *v1.ParamKind, age string) []any {
+func PolicyRow(name string, rules int, param *v1.ParamKind, age any) []any {
 	kind := show.Unset
 	if param != nil {
 		kind = param.APIVersion + "/" + param.Kind
@@ -39,7 +39,7 @@ func BindingColumns() show.Columns {
 }
 
 // BindingRow are the cells of a binding.
-func BindingRow(name, policy string, param *v1.ParamRef, age string) []any {
+func BindingRow(name, policy string, param *v1.ParamRef, age any) []any {
 	ref := show.Unset
 	if param != nil {
 		switch {

@@ -5,7 +5,6 @@ package apiregistration
 import (
 	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -92,7 +91,7 @@ func Columns() []metav1.TableColumnDefinition {
 }
 
 // Row are the cells of an object.
-func Row(obj apiService, now time.Time) []any {
+func Row(obj apiService) []any {
 	service := "Local"
 	if s := obj.Spec.Service; s != nil {
 		service = s.Namespace + "/" + s.Name
@@ -104,5 +103,5 @@ func Row(obj apiService, now time.Time) []any {
 			available = fmt.Sprintf("%s (%s)", c.Status, c.Reason)
 		}
 	}
-	return []any{obj.Name, service, available, show.Age(obj.CreationTimestamp, now)}
+	return []any{obj.Name, service, available, show.Age(obj.CreationTimestamp)}
 }

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
+
+	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -90,7 +92,7 @@ func TestRow(t *testing.T) {
 		{sick, []any{"v1.zoo.io", "default/zoo", "False (ServiceNotFound)", "60s"}},
 		{service("v1.zoo.io", elsewhere), []any{"v1.zoo.io", "default/zoo", "Unknown", "60s"}},
 	} {
-		if got := Row(test.service, now); !slices.Equal(got, test.want) {
+		if got := show.At(Row(test.service), now); !slices.Equal(got, test.want) {
 			t.Errorf("%v, want %v", got, test.want)
 		}
 	}

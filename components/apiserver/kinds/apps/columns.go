@@ -3,7 +3,6 @@ package apps
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,11 +29,11 @@ func DeploymentColumns() show.Columns {
 }
 
 // DeploymentRow are the cells of a deployment.
-func DeploymentRow(d *appsv1.Deployment, now time.Time) []any {
+func DeploymentRow(d *appsv1.Deployment) []any {
 	names, images := Containers(d.Spec.Template.Spec.Containers)
 	return []any{
 		d.Name, fmt.Sprintf("%d/%d", d.Status.ReadyReplicas, show.Or(d.Spec.Replicas, 0)),
-		int64(d.Status.UpdatedReplicas), int64(d.Status.AvailableReplicas), show.Age(d.CreationTimestamp, now),
+		int64(d.Status.UpdatedReplicas), int64(d.Status.AvailableReplicas), show.Age(d.CreationTimestamp),
 		names, images, show.Selector(d.Spec.Selector),
 	}
 }
@@ -53,11 +52,11 @@ func ReplicaSetColumns() show.Columns {
 }
 
 // ReplicaSetRow are the cells of a replica set.
-func ReplicaSetRow(r *appsv1.ReplicaSet, now time.Time) []any {
+func ReplicaSetRow(r *appsv1.ReplicaSet) []any {
 	names, images := Containers(r.Spec.Template.Spec.Containers)
 	return []any{
 		r.Name, int64(show.Or(r.Spec.Replicas, 0)), int64(r.Status.Replicas), int64(r.Status.ReadyReplicas),
-		show.Age(r.CreationTimestamp, now), names, images, show.Selector(r.Spec.Selector),
+		show.Age(r.CreationTimestamp), names, images, show.Selector(r.Spec.Selector),
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -155,13 +154,13 @@ func DaemonSetColumns() show.Columns {
 }
 
 // DaemonSetRow are the cells of a daemon set.
-func DaemonSetRow(d *appsv1.DaemonSet, now time.Time) []any {
+func DaemonSetRow(d *appsv1.DaemonSet) []any {
 	names, images := Containers(d.Spec.Template.Spec.Containers)
 	s := &d.Status
 	return []any{
 		d.Name, int64(s.DesiredNumberScheduled), int64(s.CurrentNumberScheduled), int64(s.NumberReady),
 		int64(s.UpdatedNumberScheduled), int64(s.NumberAvailable), show.Labels(d.Spec.Template.Spec.NodeSelector),
-		show.Age(d.CreationTimestamp, now), names, images, show.Selector(d.Spec.Selector),
+		show.Age(d.CreationTimestamp), names, images, show.Selector(d.Spec.Selector),
 	}
 }
 
@@ -175,10 +174,10 @@ func StatefulSetColumns() show.Columns {
 }
 
 // StatefulSetRow are the cells of a stateful set.
-func StatefulSetRow(s *appsv1.StatefulSet, now time.Time) []any {
+func StatefulSetRow(s *appsv1.StatefulSet) []any {
 	names, images := Containers(s.Spec.Template.Spec.Containers)
 	return []any{s.Name, fmt.Sprintf("%d/%d", s.Status.ReadyReplicas, show.Or(s.Spec.Replicas, 0)),
-		show.Age(s.CreationTimestamp, now), names, images}
+		show.Age(s.CreationTimestamp), names, images}
 }
 
 // RevisionColumns are the columns of controller revisions.
@@ -190,11 +189,11 @@ func RevisionColumns() show.Columns {
 }
 
 // RevisionRow are the cells of a controller revision.
-func RevisionRow(r *appsv1.ControllerRevision, now time.Time) []any {
+func RevisionRow(r *appsv1.ControllerRevision) []any {
 	controller := show.None
 	if ref := metav1.GetControllerOf(r); ref != nil {
 		resource := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind().String()
 		controller = strings.ToLower(resource) + "/" + ref.Name
 	}
-	return []any{r.Name, controller, r.Revision, show.Age(r.CreationTimestamp, now)}
+	return []any{r.Name, controller, r.Revision, show.Age(r.CreationTimestamp)}
 }

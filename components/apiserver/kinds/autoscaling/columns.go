@@ -3,7 +3,6 @@ package autoscaling
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -27,14 +26,14 @@ func Columns() show.Columns {
 }
 
 // Row are the cells of an autoscaler.
-func Row(h *autoscalingv2.HorizontalPodAutoscaler, now time.Time) []any {
+func Row(h *autoscalingv2.HorizontalPodAutoscaler) []any {
 	min := show.Unset
 	if h.Spec.MinReplicas != nil {
 		min = fmt.Sprint(*h.Spec.MinReplicas)
 	}
 	return []any{
 		h.Name, h.Spec.ScaleTargetRef.Kind + "/" + h.Spec.ScaleTargetRef.Name, targets(h), min,
-		int64(h.Spec.MaxReplicas), int64(h.Status.CurrentReplicas), show.Age(h.CreationTimestamp, now),
+		int64(h.Spec.MaxReplicas), int64(h.Status.CurrentReplicas), show.Age(h.CreationTimestamp),
 	}
 }
 

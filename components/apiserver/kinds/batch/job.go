@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"reflect"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -157,9 +156,9 @@ func JobColumns() show.Columns {
 }
 
 // JobRow are the cells of a job.
-func JobRow(j *batchv1.Job, now time.Time) []any {
+func JobRow(j *batchv1.Job) []any {
 	names, images := apps.Containers(j.Spec.Template.Spec.Containers)
-	return []any{j.Name, jobStatus(j), completions(j), jobDuration(j, now), show.Age(j.CreationTimestamp, now),
+	return []any{j.Name, jobStatus(j), completions(j), jobDuration(j), show.Age(j.CreationTimestamp),
 		names, images, show.Selector(j.Spec.Selector)}
 }
 
@@ -173,12 +172,12 @@ func completions(j *batchv1.Job) string {
 	return fmt.Sprintf("%d/1", j.Status.Succeeded)
 }
 
-func jobDuration(j *batchv1.Job, now time.Time) string {
+func jobDuration(j *batchv1.Job) any {
 	switch {
 	case j.Status.StartTime == nil:
 		return ""
 	case j.Status.CompletionTime == nil:
-		return duration.HumanDuration(now.Sub(j.Status.StartTime.Time))
+		return show.Ago{Since: j.Status.StartTime.Time}
 	}
 	return duration.HumanDuration(j.Status.CompletionTime.Sub(j.Status.StartTime.Time))
 }
@@ -236,13 +235,13 @@ func suspended(p *bool) string {
 }
 
 // CronJobRow are the cells of a cron job.
-func CronJobRow(c *batchv1.CronJob, now time.Time) []any {
-	last := show.None
+func CronJobRow(c *batchv1.CronJob) []any {
+	var last any = show.None
 	if c.Status.LastScheduleTime != nil {
-		last = show.Age(*c.Status.LastScheduleTime, now)
+		last = show.Age(*c.Status.LastScheduleTime)
 	}
 	names, images := apps.Containers(c.Spec.JobTemplate.Spec.Template.Spec.Containers)
 	return []any{c.Name, c.Spec.Schedule, show.Or(c.Spec.TimeZone, show.None), suspended(c.Spec.Suspend),
-		int64(len(c.Status.Active)), last, show.Age(c.CreationTimestamp, now), names, images,
+		int64(len(c.Status.Active)), last, show.Age(c.CreationTimestamp), names, images,
 		show.Selector(c.Spec.JobTemplate.Spec.Selector)}
 }

@@ -62,7 +62,7 @@ func Columns() show.Columns {
 }
 
 // Row are the cells of a request.
-func Row(c *certificatesv1.CertificateSigningRequest, now time.Time) []any {
+func Row(c *certificatesv1.CertificateSigningRequest) []any {
 	signer, life := show.None, show.None
 	if c.Spec.SignerName != "" {
 		signer = c.Spec.SignerName
@@ -70,7 +70,7 @@ func Row(c *certificatesv1.CertificateSigningRequest, now time.Time) []any {
 	if c.Spec.ExpirationSeconds != nil {
 		life = duration.HumanDuration(time.Duration(*c.Spec.ExpirationSeconds) * time.Second)
 	}
-	return []any{c.Name, show.Age(c.CreationTimestamp, now), signer, c.Spec.Username, life, condition(c)}
+	return []any{c.Name, show.Age(c.CreationTimestamp), signer, c.Spec.Username, life, condition(c)}
 }
 
 func condition(c *certificatesv1.CertificateSigningRequest) string {

@@ -2,8 +2,6 @@
 package coordination
 
 import (
-	"time"
-
 	coordinationv1 "k8s.io/api/coordination/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -49,6 +47,6 @@ func LeaseColumns() show.Columns {
 }
 
 // LeaseRow are the cells of a lease.
-func LeaseRow(l *coordinationv1.Lease, now time.Time) []any {
-	return []any{l.Name, show.Or(l.Spec.HolderIdentity, ""), show.Age(l.CreationTimestamp, now)}
+func LeaseRow(l *coordinationv1.Lease) []any {
+	return []any{l.Name, show.Or(l.Spec.HolderIdentity, ""), show.Age(l.CreationTimestamp)}
 }

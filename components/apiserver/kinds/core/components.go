@@ -1,8 +1,6 @@
 package core
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"quintet.dev/quintet/components/apiserver/kinds/show"
@@ -17,7 +15,7 @@ func ComponentColumns() show.Columns {
 }
 
 // ComponentRow are the cells of a component status.
-func ComponentRow(s *corev1.ComponentStatus, _ time.Time) []any {
+func ComponentRow(s *corev1.ComponentStatus) []any {
 	for _, c := range s.Conditions {
 		if c.Type != corev1.ComponentHealthy {
 			continue

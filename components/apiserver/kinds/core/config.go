@@ -1,8 +1,6 @@
 package core
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"quintet.dev/quintet/components/apiserver/kinds/show"
@@ -40,8 +38,8 @@ func ConfigMapColumns() show.Columns {
 }
 
 // ConfigMapRow are the cells of a config map.
-func ConfigMapRow(c *corev1.ConfigMap, now time.Time) []any {
-	return []any{c.Name, int64(len(c.Data) + len(c.BinaryData)), show.Age(c.CreationTimestamp, now)}
+func ConfigMapRow(c *corev1.ConfigMap) []any {
+	return []any{c.Name, int64(len(c.Data) + len(c.BinaryData)), show.Age(c.CreationTimestamp)}
 }
 
 // SecretColumns are the columns of secrets.
@@ -51,14 +49,14 @@ func SecretColumns() show.Columns {
 }
 
 // SecretRow are the cells of a secret; never a value.
-func SecretRow(s *corev1.Secret, now time.Time) []any {
-	return []any{s.Name, string(s.Type), int64(len(s.Data)), show.Age(s.CreationTimestamp, now)}
+func SecretRow(s *corev1.Secret) []any {
+	return []any{s.Name, string(s.Type), int64(len(s.Data)), show.Age(s.CreationTimestamp)}
 }
 
 // ServiceAccountColumns are the columns of service accounts.
 func ServiceAccountColumns() show.Columns { return show.Name().Age() }
 
 // ServiceAccountRow are the cells of a service account.
-func ServiceAccountRow(s *corev1.ServiceAccount, now time.Time) []any {
-	return []any{s.Name, show.Age(s.CreationTimestamp, now)}
+func ServiceAccountRow(s *corev1.ServiceAccount) []any {
+	return []any{s.Name, show.Age(s.CreationTimestamp)}
 }

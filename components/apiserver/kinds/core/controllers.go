@@ -2,7 +2,6 @@ package core
 
 import (
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -46,14 +45,14 @@ func ControllerColumns() show.Columns {
 }
 
 // ControllerRow are the cells of a replication controller.
-func ControllerRow(r *corev1.ReplicationController, now time.Time) []any {
+func ControllerRow(r *corev1.ReplicationController) []any {
 	names, images := "", ""
 	if r.Spec.Template != nil {
 		names, images = containers(r.Spec.Template.Spec.Containers)
 	}
 	return []any{
 		r.Name, int64(show.Or(r.Spec.Replicas, 0)), int64(r.Status.Replicas), int64(r.Status.ReadyReplicas),
-		show.Age(r.CreationTimestamp, now), names, images, show.Labels(r.Spec.Selector),
+		show.Age(r.CreationTimestamp), names, images, show.Labels(r.Spec.Selector),
 	}
 }
 
@@ -66,7 +65,7 @@ func PodTemplateColumns() show.Columns {
 }
 
 // PodTemplateRow are the cells of a pod template.
-func PodTemplateRow(t *corev1.PodTemplate, _ time.Time) []any {
+func PodTemplateRow(t *corev1.PodTemplate) []any {
 	names, images := containers(t.Template.Spec.Containers)
 	return []any{t.Name, names, images, show.Labels(t.Template.Labels)}
 }

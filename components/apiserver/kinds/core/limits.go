@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -47,7 +46,7 @@ func QuotaColumns() show.Columns {
 }
 
 // QuotaRow are the cells of a resource quota.
-func QuotaRow(q *corev1.ResourceQuota, now time.Time) []any {
+func QuotaRow(q *corev1.ResourceQuota) []any {
 	names := make([]string, 0, len(q.Status.Hard))
 	for name := range q.Status.Hard {
 		names = append(names, string(name))
@@ -63,5 +62,5 @@ func QuotaRow(q *corev1.ResourceQuota, now time.Time) []any {
 			requests = append(requests, text)
 		}
 	}
-	return []any{q.Name, strings.Join(requests, ", "), strings.Join(limits, ", "), show.Age(q.CreationTimestamp, now)}
+	return []any{q.Name, strings.Join(requests, ", "), strings.Join(limits, ", "), show.Age(q.CreationTimestamp)}
 }

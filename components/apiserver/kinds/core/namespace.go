@@ -1,8 +1,6 @@
 package core
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -80,6 +78,6 @@ func NamespaceColumns() show.Columns {
 }
 
 // NamespaceRow are the cells of a namespace.
-func NamespaceRow(n *corev1.Namespace, now time.Time) []any {
-	return []any{n.Name, string(n.Status.Phase), show.Age(n.CreationTimestamp, now)}
+func NamespaceRow(n *corev1.Namespace) []any {
+	return []any{n.Name, string(n.Status.Phase), show.Age(n.CreationTimestamp)}
 }

@@ -3,7 +3,6 @@ package core
 import (
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -41,14 +40,14 @@ func NodeColumns() show.Columns {
 }
 
 // NodeRow are the cells of a node.
-func NodeRow(n *corev1.Node, now time.Time) []any {
+func NodeRow(n *corev1.Node) []any {
 	info := &n.Status.NodeInfo
 	kernel := orUnknown(info.KernelVersion)
 	if info.Architecture != "" {
 		kernel += " (" + info.Architecture + ")"
 	}
 	return []any{
-		n.Name, nodeStatus(n), nodeRoles(n), show.Age(n.CreationTimestamp, now), info.KubeletVersion,
+		n.Name, nodeStatus(n), nodeRoles(n), show.Age(n.CreationTimestamp), info.KubeletVersion,
 		address(n, corev1.NodeInternalIP), address(n, corev1.NodeExternalIP),
 		orUnknown(info.OSImage), kernel, orUnknown(info.ContainerRuntimeVersion),
 	}

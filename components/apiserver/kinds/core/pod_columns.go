@@ -3,7 +3,6 @@ package core
 import (
 	"fmt"
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,18 +29,18 @@ func PodColumns() show.Columns {
 }
 
 // PodRow are the cells of a pod.
-func PodRow(p *corev1.Pod, now time.Time) []any {
+func PodRow(p *corev1.Pod) []any {
 	s := summarize(p)
-	restarts := strconv.Itoa(s.restarts)
+	var restarts any = strconv.Itoa(s.restarts)
 	if s.restarts != 0 && !s.lastRestart.IsZero() {
-		restarts = fmt.Sprintf("%d (%s ago)", s.restarts, show.Age(s.lastRestart, now))
+		restarts = show.Ago{Before: strconv.Itoa(s.restarts) + " (", Since: s.lastRestart.Time, After: " ago)"}
 	}
 	ip := ""
 	if len(p.Status.PodIPs) > 0 {
 		ip = p.Status.PodIPs[0].IP
 	}
 	return []any{
-		p.Name, fmt.Sprintf("%d/%d", s.ready, s.total), s.reason, restarts, show.Age(p.CreationTimestamp, now),
+		p.Name, strconv.Itoa(s.ready) + "/" + strconv.Itoa(s.total), s.reason, restarts, show.Age(p.CreationTimestamp),
 		show.OrNone(ip), show.OrNone(p.Spec.NodeName), show.OrNone(p.Status.NominatedNodeName), gates(p),
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -68,7 +70,7 @@ func TestPodRow(t *testing.T) {
 				at := ago(0)
 				p.DeletionTimestamp = &at
 			}
-			row := PodRow(p, now)
+			row := show.At(PodRow(p), now)
 			want := append(append([]any{"p"}, tc.want...), "90s", "<none>", "<none>", "<none>", "<none>")
 			if !reflect.DeepEqual(row, want) {
 				t.Errorf("got  %v\nwant %v", row, want)
@@ -84,7 +86,7 @@ func TestServiceRow(t *testing.T) {
 			Ports: []corev1.ServicePort{{Port: 80, NodePort: 30080, Protocol: "TCP"}, {Port: 53, Protocol: "UDP"}}},
 	}
 	want := []any{"s", "LoadBalancer", "10.0.0.1", "<pending>", "80:30080/TCP,53/UDP", "60m", "a=1,b=2"}
-	if row := ServiceRow(s, now); !reflect.DeepEqual(row, want) {
+	if row := show.At(ServiceRow(s), now); !reflect.DeepEqual(row, want) {
 		t.Errorf("got  %v\nwant %v", row, want)
 	}
 }
@@ -100,7 +102,7 @@ func TestNodeRow(t *testing.T) {
 		},
 	}
 	want := []any{"n", "Ready,SchedulingDisabled", "a,worker", "<unknown>", "v1", "1.2.3.4", "<none>", "<unknown>", "<unknown>", "<unknown>"}
-	if row := NodeRow(n, now); !reflect.DeepEqual(row, want) {
+	if row := show.At(NodeRow(n), now); !reflect.DeepEqual(row, want) {
 		t.Errorf("got  %v\nwant %v", row, want)
 	}
 }

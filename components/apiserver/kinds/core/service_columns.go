@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -26,14 +25,14 @@ func ServiceColumns() show.Columns {
 }
 
 // ServiceRow are the cells of a service.
-func ServiceRow(s *corev1.Service, now time.Time) []any {
+func ServiceRow(s *corev1.Service) []any {
 	ip := show.None
 	if len(s.Spec.ClusterIPs) > 0 {
 		ip = s.Spec.ClusterIPs[0]
 	}
 	return []any{
 		s.Name, string(s.Spec.Type), ip, externalIP(s), servicePorts(s.Spec.Ports),
-		show.Age(s.CreationTimestamp, now), show.Labels(s.Spec.Selector),
+		show.Age(s.CreationTimestamp), show.Labels(s.Spec.Selector),
 	}
 }
 
@@ -79,7 +78,7 @@ func EndpointsColumns() show.Columns {
 }
 
 // EndpointsRow are the cells of endpoints.
-func EndpointsRow(e *corev1.Endpoints, now time.Time) []any {
+func EndpointsRow(e *corev1.Endpoints) []any {
 	var all []string
 	for _, s := range e.Subsets {
 		if len(s.Ports) == 0 {
@@ -97,5 +96,5 @@ func EndpointsRow(e *corev1.Endpoints, now time.Time) []any {
 	if len(e.Subsets) == 0 {
 		empty = show.None
 	}
-	return []any{e.Name, show.Few(all, empty), show.Age(e.CreationTimestamp, now)}
+	return []any{e.Name, show.Few(all, empty), show.Age(e.CreationTimestamp)}
 }

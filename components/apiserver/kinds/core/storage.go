@@ -96,7 +96,7 @@ func VolumeColumns() show.Columns {
 }
 
 // VolumeRow are the cells of a persistent volume.
-func VolumeRow(v *corev1.PersistentVolume, now time.Time) []any {
+func VolumeRow(v *corev1.PersistentVolume) []any {
 	claim, phase := "", string(v.Status.Phase)
 	if r := v.Spec.ClaimRef; r != nil {
 		claim = r.Namespace + "/" + r.Name
@@ -107,7 +107,7 @@ func VolumeRow(v *corev1.PersistentVolume, now time.Time) []any {
 	return []any{
 		v.Name, quantity(v.Spec.Capacity), modes(v.Spec.AccessModes), string(v.Spec.PersistentVolumeReclaimPolicy), phase, claim,
 		class(v.Annotations, &v.Spec.StorageClassName), show.Or(v.Spec.VolumeAttributesClassName, show.Unset), v.Status.Reason,
-		show.Age(v.CreationTimestamp, now), string(show.Or(v.Spec.VolumeMode, show.Unset)),
+		show.Age(v.CreationTimestamp), string(show.Or(v.Spec.VolumeMode, show.Unset)),
 	}
 }
 
@@ -126,7 +126,7 @@ func ClaimColumns() show.Columns {
 }
 
 // ClaimRow are the cells of a persistent volume claim.
-func ClaimRow(c *corev1.PersistentVolumeClaim, now time.Time) []any {
+func ClaimRow(c *corev1.PersistentVolumeClaim) []any {
 	phase, capacity, access := string(c.Status.Phase), "", ""
 	if c.DeletionTimestamp != nil {
 		phase = "Terminating"
@@ -136,7 +136,7 @@ func ClaimRow(c *corev1.PersistentVolumeClaim, now time.Time) []any {
 	}
 	return []any{
 		c.Name, phase, c.Spec.VolumeName, capacity, access, class(c.Annotations, c.Spec.StorageClassName),
-		show.Or(c.Spec.VolumeAttributesClassName, show.Unset), show.Age(c.CreationTimestamp, now),
+		show.Or(c.Spec.VolumeAttributesClassName, show.Unset), show.Age(c.CreationTimestamp),
 		string(show.Or(c.Spec.VolumeMode, show.Unset)),
 	}
 }

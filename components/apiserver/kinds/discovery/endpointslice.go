@@ -3,7 +3,6 @@ package discovery
 
 import (
 	"strconv"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -36,7 +35,7 @@ func Columns() show.Columns {
 }
 
 // Row are the cells of an endpoint slice.
-func Row(s *discoveryv1.EndpointSlice, now time.Time) []any {
+func Row(s *discoveryv1.EndpointSlice) []any {
 	var ports, addresses []string
 	for _, p := range s.Ports {
 		switch {
@@ -52,6 +51,6 @@ func Row(s *discoveryv1.EndpointSlice, now time.Time) []any {
 		addresses = append(addresses, e.Addresses...)
 	}
 	return []any{
-		s.Name, string(s.AddressType), show.Few(ports, show.Unset), show.Few(addresses, show.Unset), show.Age(s.CreationTimestamp, now),
+		s.Name, string(s.AddressType), show.Few(ports, show.Unset), show.Few(addresses, show.Unset), show.Age(s.CreationTimestamp),
 	}
 }

@@ -2,7 +2,6 @@ package events
 
 import (
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,17 +28,17 @@ func Columns() show.Columns {
 }
 
 // Row are the cells of an event.
-func Row(e *corev1.Event, now time.Time) []any {
-	first := show.Age(e.FirstTimestamp, now)
+func Row(e *corev1.Event) []any {
+	first := show.Age(e.FirstTimestamp)
 	if e.FirstTimestamp.IsZero() {
-		first = show.Age(metav1.Time(e.EventTime), now)
+		first = show.Age(metav1.Time(e.EventTime))
 	}
 	last, count := first, e.Count
 	if !e.LastTimestamp.IsZero() {
-		last = show.Age(e.LastTimestamp, now)
+		last = show.Age(e.LastTimestamp)
 	}
 	if e.Series != nil {
-		last, count = show.Age(metav1.Time(e.Series.LastObservedTime), now), e.Series.Count
+		last, count = show.Age(metav1.Time(e.Series.LastObservedTime)), e.Series.Count
 	} else if count == 0 {
 		count = 1 // events of the newer API that happened once carry no count
 	}

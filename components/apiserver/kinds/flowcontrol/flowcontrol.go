@@ -3,7 +3,6 @@ package flowcontrol
 
 import (
 	"cmp"
-	"time"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 
@@ -68,7 +67,7 @@ func SchemaOrder(a, b *flowcontrolv1.FlowSchema) int {
 }
 
 // SchemaRow are the cells of a flow schema.
-func SchemaRow(s *flowcontrolv1.FlowSchema, now time.Time) []any {
+func SchemaRow(s *flowcontrolv1.FlowSchema) []any {
 	method, missing := show.None, "?"
 	if d := s.Spec.DistinguisherMethod; d != nil {
 		method = string(d.Type)
@@ -79,7 +78,7 @@ func SchemaRow(s *flowcontrolv1.FlowSchema, now time.Time) []any {
 		}
 	}
 	return []any{s.Name, s.Spec.PriorityLevelConfiguration.Name, int64(s.Spec.MatchingPrecedence), method,
-		show.Age(s.CreationTimestamp, now), missing}
+		show.Age(s.CreationTimestamp), missing}
 }
 
 // LevelColumns are the columns of priority levels.
@@ -95,7 +94,7 @@ func LevelColumns() show.Columns {
 }
 
 // LevelRow are the cells of a priority level.
-func LevelRow(l *flowcontrolv1.PriorityLevelConfiguration, now time.Time) []any {
+func LevelRow(l *flowcontrolv1.PriorityLevelConfiguration) []any {
 	var n, q, h, length any = show.None, show.None, show.None, show.None
 	if limited := l.Spec.Limited; limited != nil {
 		n = limited.NominalConcurrencyShares
@@ -103,5 +102,5 @@ func LevelRow(l *flowcontrolv1.PriorityLevelConfiguration, now time.Time) []any 
 			q, h, length = c.Queues, c.HandSize, c.QueueLengthLimit
 		}
 	}
-	return []any{l.Name, string(l.Spec.Type), n, q, h, length, show.Age(l.CreationTimestamp, now)}
+	return []any{l.Name, string(l.Spec.Type), n, q, h, length, show.Age(l.CreationTimestamp)}
 }

@@ -4,7 +4,6 @@ package networking
 import (
 	"net/netip"
 	"strings"
-	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -68,7 +67,7 @@ func AddressColumns() show.Columns {
 }
 
 // AddressRow are the cells of an IP address.
-func AddressRow(a *networkingv1.IPAddress, now time.Time) []any {
+func AddressRow(a *networkingv1.IPAddress) []any {
 	parent := show.None
 	if r := a.Spec.ParentRef; r != nil {
 		parts := []string{strings.ToLower(schema.GroupResource{Group: r.Group, Resource: r.Resource}.String())}
@@ -79,7 +78,7 @@ func AddressRow(a *networkingv1.IPAddress, now time.Time) []any {
 		}
 		parent = strings.Join(parts, "/")
 	}
-	return []any{a.Name, parent, show.Age(a.CreationTimestamp, now)}
+	return []any{a.Name, parent, show.Age(a.CreationTimestamp)}
 }
 
 // ValidateCIDR checks a range of service addresses.
@@ -128,6 +127,6 @@ func CIDRColumns() show.Columns {
 }
 
 // CIDRRow are the cells of a service CIDR.
-func CIDRRow(c *networkingv1.ServiceCIDR, now time.Time) []any {
-	return []any{c.Name, strings.Join(c.Spec.CIDRs, ","), show.Age(c.CreationTimestamp, now)}
+func CIDRRow(c *networkingv1.ServiceCIDR) []any {
+	return []any{c.Name, strings.Join(c.Spec.CIDRs, ","), show.Age(c.CreationTimestamp)}
 }

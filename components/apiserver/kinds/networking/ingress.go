@@ -5,7 +5,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -210,7 +209,7 @@ func IngressColumns() show.Columns {
 }
 
 // IngressRow are the cells of an ingress.
-func IngressRow(i *networkingv1.Ingress, now time.Time) []any {
+func IngressRow(i *networkingv1.Ingress) []any {
 	var hosts []string
 	for _, r := range i.Spec.Rules {
 		if r.Host != "" && len(hosts) < 3 {
@@ -240,7 +239,7 @@ func IngressRow(i *networkingv1.Ingress, now time.Time) []any {
 		}
 	}
 	slices.Sort(addresses)
-	return []any{i.Name, class, names, strings.Join(slices.Compact(addresses), ","), ports, show.Age(i.CreationTimestamp, now)}
+	return []any{i.Name, class, names, strings.Join(slices.Compact(addresses), ","), ports, show.Age(i.CreationTimestamp)}
 }
 
 func named(rules []networkingv1.IngressRule) int {
@@ -309,7 +308,7 @@ func IngressClassColumns() show.Columns {
 }
 
 // IngressClassRow are the cells of an ingress class.
-func IngressClassRow(c *networkingv1.IngressClass, now time.Time) []any {
+func IngressClassRow(c *networkingv1.IngressClass) []any {
 	name, parameters := c.Name, show.None
 	if c.Annotations[networkingv1.AnnotationIsDefaultIngressClass] == "true" {
 		name += " (default)"
@@ -321,5 +320,5 @@ func IngressClassRow(c *networkingv1.IngressClass, now time.Time) []any {
 		}
 		parameters += "/" + p.Name
 	}
-	return []any{name, c.Spec.Controller, parameters, show.Age(c.CreationTimestamp, now)}
+	return []any{name, c.Spec.Controller, parameters, show.Age(c.CreationTimestamp)}
 }

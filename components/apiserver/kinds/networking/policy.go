@@ -2,7 +2,6 @@ package networking
 
 import (
 	"net/netip"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -175,6 +174,6 @@ func PolicyColumns() show.Columns {
 }
 
 // PolicyRow are the cells of a network policy.
-func PolicyRow(p *networkingv1.NetworkPolicy, now time.Time) []any {
-	return []any{p.Name, show.Selector(&p.Spec.PodSelector), show.Age(p.CreationTimestamp, now)}
+func PolicyRow(p *networkingv1.NetworkPolicy) []any {
+	return []any{p.Name, show.Selector(&p.Spec.PodSelector), show.Age(p.CreationTimestamp)}
 }

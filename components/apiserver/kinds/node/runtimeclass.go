@@ -2,8 +2,6 @@
 package node
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -59,6 +57,6 @@ func Columns() show.Columns {
 }
 
 // Row are the cells of a runtime class.
-func Row(c *nodev1.RuntimeClass, now time.Time) []any {
-	return []any{c.Name, c.Handler, show.Age(c.CreationTimestamp, now)}
+func Row(c *nodev1.RuntimeClass) []any {
+	return []any{c.Name, c.Handler, show.Age(c.CreationTimestamp)}
 }

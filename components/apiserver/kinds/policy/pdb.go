@@ -2,8 +2,6 @@
 package policy
 
 import (
-	"time"
-
 	policyv1 "k8s.io/api/policy/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -60,7 +58,7 @@ func Columns() show.Columns {
 }
 
 // Row are the cells of a disruption budget.
-func Row(b *policyv1.PodDisruptionBudget, now time.Time) []any {
+func Row(b *policyv1.PodDisruptionBudget) []any {
 	text := func(v *intstr.IntOrString) string {
 		if v == nil {
 			return "N/A"
@@ -68,5 +66,5 @@ func Row(b *policyv1.PodDisruptionBudget, now time.Time) []any {
 		return v.String()
 	}
 	return []any{b.Name, text(b.Spec.MinAvailable), text(b.Spec.MaxUnavailable), int64(b.Status.DisruptionsAllowed),
-		show.Age(b.CreationTimestamp, now)}
+		show.Age(b.CreationTimestamp)}
 }

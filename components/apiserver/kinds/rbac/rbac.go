@@ -4,7 +4,6 @@ package rbac
 
 import (
 	"strings"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
@@ -39,13 +38,13 @@ func BindingColumns(roleRef, subjects string) show.Columns {
 }
 
 // RoleBindingRow are the cells of a role binding.
-func RoleBindingRow(b *rbacv1.RoleBinding, now time.Time) []any {
-	return append([]any{b.Name, b.RoleRef.Kind + "/" + b.RoleRef.Name, show.Age(b.CreationTimestamp, now)}, subjects(b.Subjects)...)
+func RoleBindingRow(b *rbacv1.RoleBinding) []any {
+	return append([]any{b.Name, b.RoleRef.Kind + "/" + b.RoleRef.Name, show.Age(b.CreationTimestamp)}, subjects(b.Subjects)...)
 }
 
 // ClusterRoleBindingRow are the cells of a cluster role binding.
-func ClusterRoleBindingRow(b *rbacv1.ClusterRoleBinding, now time.Time) []any {
-	return append([]any{b.Name, b.RoleRef.Kind + "/" + b.RoleRef.Name, show.Age(b.CreationTimestamp, now)}, subjects(b.Subjects)...)
+func ClusterRoleBindingRow(b *rbacv1.ClusterRoleBinding) []any {
+	return append([]any{b.Name, b.RoleRef.Kind + "/" + b.RoleRef.Name, show.Age(b.CreationTimestamp)}, subjects(b.Subjects)...)
 }
 
 func subjects(list []rbacv1.Subject) []any {

@@ -1,8 +1,6 @@
 package resource
 
 import (
-	"time"
-
 	resourcev1 "k8s.io/api/resource/v1"
 
 	"quintet.dev/quintet/components/apiserver/kinds/show"
@@ -12,13 +10,13 @@ import (
 func PlainColumns() show.Columns { return show.Name().Age() }
 
 // ClassRow are the cells of a device class.
-func ClassRow(c *resourcev1.DeviceClass, now time.Time) []any {
-	return []any{c.Name, show.Age(c.CreationTimestamp, now)}
+func ClassRow(c *resourcev1.DeviceClass) []any {
+	return []any{c.Name, show.Age(c.CreationTimestamp)}
 }
 
 // TemplateRow are the cells of a template.
-func TemplateRow(t *resourcev1.ResourceClaimTemplate, now time.Time) []any {
-	return []any{t.Name, show.Age(t.CreationTimestamp, now)}
+func TemplateRow(t *resourcev1.ResourceClaimTemplate) []any {
+	return []any{t.Name, show.Age(t.CreationTimestamp)}
 }
 
 // ClaimColumns are the columns of claims.
@@ -27,8 +25,8 @@ func ClaimColumns() show.Columns {
 }
 
 // ClaimRow are the cells of a claim.
-func ClaimRow(c *resourcev1.ResourceClaim, now time.Time) []any {
-	return []any{c.Name, ClaimState(c), show.Age(c.CreationTimestamp, now)}
+func ClaimRow(c *resourcev1.ResourceClaim) []any {
+	return []any{c.Name, ClaimState(c), show.Age(c.CreationTimestamp)}
 }
 
 // SliceColumns are the columns of slices.
@@ -42,8 +40,8 @@ func SliceColumns() show.Columns {
 }
 
 // SliceRow are the cells of a slice.
-func SliceRow(s *resourcev1.ResourceSlice, now time.Time) []any {
+func SliceRow(s *resourcev1.ResourceSlice) []any {
 	return []any{
-		s.Name, show.Or(s.Spec.NodeName, ""), s.Spec.Driver, s.Spec.Pool.Name, show.Age(s.CreationTimestamp, now),
+		s.Name, show.Or(s.Spec.NodeName, ""), s.Spec.Driver, s.Spec.Pool.Name, show.Age(s.CreationTimestamp),
 	}
 }

@@ -3,7 +3,6 @@ package reviews
 
 import (
 	"fmt"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -117,6 +116,6 @@ func SelfSubjectColumns() show.Columns {
 }
 
 // SelfSubjectRow are the cells of a review of who one is.
-func SelfSubjectRow(r *authenticationv1.SelfSubjectReview, _ time.Time) []any {
+func SelfSubjectRow(r *authenticationv1.SelfSubjectReview) []any {
 	return []any{r.Status.UserInfo.Username}
 }

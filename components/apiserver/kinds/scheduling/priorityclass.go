@@ -4,7 +4,6 @@ package scheduling
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -92,9 +91,9 @@ func Columns() show.Columns {
 }
 
 // Row are the cells of a priority class.
-func Row(c *schedulingv1.PriorityClass, now time.Time) []any {
+func Row(c *schedulingv1.PriorityClass) []any {
 	return []any{
-		c.Name, int64(c.Value), c.GlobalDefault, show.Age(c.CreationTimestamp, now),
+		c.Name, int64(c.Value), c.GlobalDefault, show.Age(c.CreationTimestamp),
 		string(show.Or(c.PreemptionPolicy, corev1.PreemptLowerPriority)),
 	}
 }

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"sort"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 )
 
 // None, Unknown and Unset stand for what isn't there.
@@ -50,14 +48,6 @@ func (c Columns) Of(kind, name, description string) Columns {
 func (c Columns) Age() Columns {
 	return append(c, metav1.TableColumnDefinition{Name: "Age", Type: "string",
 		Description: metav1.ObjectMeta{}.SwaggerDoc()["creationTimestamp"]})
-}
-
-// Age is the time since t, as people read it.
-func Age(t metav1.Time, now time.Time) string {
-	if t.IsZero() {
-		return Unknown
-	}
-	return duration.HumanDuration(now.Sub(t.Time))
 }
 
 // Labels writes a map as key=value pairs.

@@ -3,7 +3,6 @@ package storage
 
 import (
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -52,7 +51,7 @@ func ClassColumns() show.Columns {
 }
 
 // ClassRow are the cells of a storage class.
-func ClassRow(c *storagev1.StorageClass, now time.Time) []any {
+func ClassRow(c *storagev1.StorageClass) []any {
 	name := c.Name
 	for _, a := range defaultAnnotations {
 		if c.Annotations[a] == "true" {
@@ -61,7 +60,7 @@ func ClassRow(c *storagev1.StorageClass, now time.Time) []any {
 	}
 	return []any{name, c.Provisioner, string(show.Or(c.ReclaimPolicy, corev1.PersistentVolumeReclaimDelete)),
 		string(show.Or(c.VolumeBindingMode, storagev1.VolumeBindingImmediate)), show.Or(c.AllowVolumeExpansion, false),
-		show.Age(c.CreationTimestamp, now)}
+		show.Age(c.CreationTimestamp)}
 }
 
 // AttachmentColumns are the columns of volume attachments.
@@ -76,9 +75,9 @@ func AttachmentColumns() show.Columns {
 }
 
 // AttachmentRow are the cells of a volume attachment.
-func AttachmentRow(a *storagev1.VolumeAttachment, now time.Time) []any {
+func AttachmentRow(a *storagev1.VolumeAttachment) []any {
 	return []any{a.Name, a.Spec.Attacher, show.Or(a.Spec.Source.PersistentVolumeName, ""), a.Spec.NodeName, a.Status.Attached,
-		show.Age(a.CreationTimestamp, now)}
+		show.Age(a.CreationTimestamp)}
 }
 
 // DriverColumns are the columns of CSI drivers.
@@ -95,7 +94,7 @@ func DriverColumns() show.Columns {
 }
 
 // DriverRow are the cells of a CSI driver.
-func DriverRow(d *storagev1.CSIDriver, now time.Time) []any {
+func DriverRow(d *storagev1.CSIDriver) []any {
 	tokens := show.Unset
 	if list := d.Spec.TokenRequests; len(list) > 0 {
 		audiences := make([]string, len(list))
@@ -106,7 +105,7 @@ func DriverRow(d *storagev1.CSIDriver, now time.Time) []any {
 	}
 	return []any{d.Name, show.Or(d.Spec.AttachRequired, true), show.Or(d.Spec.PodInfoOnMount, false),
 		show.Or(d.Spec.StorageCapacity, false), tokens, show.Or(d.Spec.RequiresRepublish, false),
-		show.Join(d.Spec.VolumeLifecycleModes, ","), show.Age(d.CreationTimestamp, now)}
+		show.Join(d.Spec.VolumeLifecycleModes, ","), show.Age(d.CreationTimestamp)}
 }
 
 // NodeColumns are the columns of CSI nodes.
@@ -115,8 +114,8 @@ func NodeColumns() show.Columns {
 }
 
 // NodeRow are the cells of a CSI node.
-func NodeRow(n *storagev1.CSINode, now time.Time) []any {
-	return []any{n.Name, int64(len(n.Spec.Drivers)), show.Age(n.CreationTimestamp, now)}
+func NodeRow(n *storagev1.CSINode) []any {
+	return []any{n.Name, int64(len(n.Spec.Drivers)), show.Age(n.CreationTimestamp)}
 }
 
 // AttributesColumns are the columns of volume attributes classes.
@@ -125,6 +124,6 @@ func AttributesColumns() show.Columns {
 }
 
 // AttributesRow are the cells of a volume attributes class.
-func AttributesRow(c *storagev1.VolumeAttributesClass, now time.Time) []any {
-	return []any{c.Name, c.DriverName, show.Age(c.CreationTimestamp, now)}
+func AttributesRow(c *storagev1.VolumeAttributesClass) []any {
+	return []any{c.Name, c.DriverName, show.Age(c.CreationTimestamp)}
 }
