@@ -5,19 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"quintet.dev/quintet/components/apiserver/server"
-	"sigs.k8s.io/yaml"
 	"strconv"
 	"time"
 
 	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
+	"k8s.io/component-base/metrics"
 	_ "k8s.io/component-base/metrics/prometheus/restclient" // counts the requests of clients
 	"k8s.io/pod-security-admission/api"
 	podsecurity "k8s.io/pod-security-admission/metrics"
+	"sigs.k8s.io/yaml"
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/measures"
+	"quintet.dev/quintet/components/apiserver/server"
 	"quintet.dev/quintet/components/apiserver/storage/etcd"
 	"quintet.dev/quintet/internal/release"
 )
@@ -44,6 +45,9 @@ func (s *Server) makeExposition() error {
 		if err := yaml.UnmarshalStrict(text, &allowed); err != nil {
 			return fmt.Errorf("--allow-metric-labels-manifest: %s: %w", c.MetricLabelsFile, err)
 		}
+	}
+	if c.ShowHiddenMetrics != "" {
+		metrics.SetShowHidden() // libraries hide their own
 	}
 	labels, err := server.ParseLabels(allowed)
 	if err != nil {

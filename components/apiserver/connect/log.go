@@ -34,6 +34,11 @@ func (c *Connector) log(w http.ResponseWriter, r *http.Request, namespace, name 
 	if err != nil {
 		return err
 	}
+	use := EnforceTLS
+	if o.InsecureSkipTLSVerifyBackend {
+		use = SkipTLSAllowed
+	}
+	c.logs(use)
 	pod, err := c.pod(r, namespace, name)
 	if err != nil {
 		return err
@@ -57,11 +62,10 @@ func (c *Connector) log(w http.ResponseWriter, r *http.Request, namespace, name 
 	if err != nil {
 		return err
 	}
-	transport, use := c.kubelet, EnforceTLS
+	transport := c.kubelet
 	if o.InsecureSkipTLSVerifyBackend {
-		transport, use = c.trusting, SkipTLSAllowed
+		transport = c.trusting
 	}
-	c.logs(use)
 	response, err := transport.RoundTrip(request)
 	if err != nil {
 		if wrong := (*tls.CertificateVerificationError)(nil); errors.As(err, &wrong) {
