@@ -1,0 +1,36 @@
+package apiserver
+
+import (
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// TestLivezGrace: what is still being done after the start is no reason to be started anew, for a while.
+func TestLivezGrace(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Now())
+	s := &Server{places: []*place{{}}, ready: make(chan struct{}), made: clock.Now()}
+	s.config.Clock, s.config.Serving.LivezGrace, s.config.Serving.StorageInitialization = clock, time.Minute, time.Hour
+	failing := func() (names []string) {
+		for _, c := range s.liveChecks()[1:] { // the first asks the store
+			if c.Probe(httptest.NewRequest("GET", "/livez", nil)) != nil {
+				names = append(names, c.Name)
+			}
+		}
+		return names
+	}
+	if names := failing(); len(names) > 0 {
+		t.Errorf("at once: %v", names)
+	}
+	clock.Step(time.Minute)
+	if len(failing()) == 0 {
+		t.Error("nothing fails when the grace is over")
+	}
+	close(s.ready)
+	s.synced.Store(true)
+	if names := failing(); len(names) > 0 {
+		t.Errorf("when all is done: %v", names)
+	}
+}
