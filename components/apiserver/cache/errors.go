@@ -24,7 +24,10 @@ func parseRevision(s string) (int64, error) {
 }
 
 // errUnparsed answers a get or a watch at what is no resource version. Upstream takes it for a fault of its own.
-func errUnparsed(err error) error {
+func errUnparsed(err error) error { return errPlain(err) }
+
+// errPlain tells of a fault in its own words, without a reason, as upstream does with what its store says.
+func errPlain(err error) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error(),
 	}}
@@ -84,5 +87,5 @@ func (c *Cache) errStore(err error, verb string) error {
 	case errors.Is(err, storage.ErrClosed):
 		return c.errClosed()
 	}
-	return apierrors.NewInternalError(err)
+	return errPlain(err)
 }

@@ -239,5 +239,5 @@ func translate(err error) error {
 	case errors.Is(err, grpc.ErrClientConnClosing):
 		return storage.ErrClosed
 	}
-	return fmt.Errorf("etcd: %w", err)
+	return err // in etcd's words
 }
