@@ -79,6 +79,7 @@ type Server struct {
 	ready  chan struct{} // closed when the server has all that it needs
 	synced atomic.Bool   // the caches have their objects
 	made   time.Time
+	logged *logged
 
 	registry   *prometheus.Registry // of metrics
 	library    metrics.KubeRegistry // of those that libraries want to register their way
@@ -93,7 +94,7 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	scheme := serial.NewScheme()
-	s := &Server{scheme: scheme, codec: serial.NewCodec(scheme), config: config, ready: make(chan struct{}), made: config.Clock.Now(), registry: prometheus.NewRegistry(), library: metrics.NewKubeRegistry()}
+	s := &Server{scheme: scheme, codec: serial.NewCodec(scheme), config: config, ready: make(chan struct{}), made: config.Clock.Now(), logged: newLogged(config.Clock, klog.Flush), registry: prometheus.NewRegistry(), library: metrics.NewKubeRegistry()}
 	for _, step := range []func() error{
 		s.setGates,
 		s.listen,
@@ -270,6 +271,7 @@ func (s *Server) Run(ctx context.Context) error {
 	group.Go(func() error { return s.keys.Run(behind) })
 	group.Go(func() error { return s.serveDebug(behind) })
 	group.Go(func() error { return s.watchSize(behind) })
+	group.Go(func() error { return s.logged.run(behind) })
 	// The cluster is told that the server goes before it takes no more requests.
 	leaving, leave := context.WithCancel(behind)
 	defer leave()

@@ -37,6 +37,7 @@ var hooks = []hook{
 	{name: "poststarthook/start-system-namespaces-controller", step: writing},
 	{name: "poststarthook/start-cluster-authentication-info-controller", step: writing},
 	{name: "poststarthook/start-kube-apiserver-identity-lease-controller", step: writing},
+	{name: "poststarthook/start-kube-apiserver-identity-lease-garbage-collector", step: writing},
 	{name: "poststarthook/storage-readiness"},
 	{name: "poststarthook/start-legacy-token-tracking-controller", step: writing},
 	{name: "poststarthook/start-service-ip-repair-controllers", step: writing},
@@ -58,7 +59,7 @@ var hooks = []hook{
 
 // liveChecks are those of /livez; what is still being done passes for a while after the start.
 func (s *Server) liveChecks() []server.Check {
-	checks := s.placeChecks(false)
+	checks := append(s.logChecks(), s.placeChecks(false)...)
 	for _, c := range s.hookChecks() {
 		checks = append(checks, server.Check{Name: c.Name, Probe: func(r *http.Request) error {
 			if s.config.Clock.Since(s.made) < s.config.Serving.LivezGrace {
@@ -70,8 +71,12 @@ func (s *Server) liveChecks() []server.Check {
 	return checks
 }
 
+func (s *Server) logChecks() []server.Check {
+	return []server.Check{{Name: "log", Probe: s.logged.check}}
+}
+
 func (s *Server) readyChecks() []server.Check {
-	return slices.Concat(s.placeChecks(false), s.placeChecks(true),
+	return slices.Concat(s.logChecks(), s.placeChecks(false), s.placeChecks(true),
 		[]server.Check{{Name: "informer-sync", Probe: s.cachesSynced}}, s.hookChecks())
 }
 

@@ -24,10 +24,10 @@ func TestHealthNames(t *testing.T) {
 		return out
 	}
 	ready, live := names("/readyz"), names("/livez")
-	if !slices.Equal(ready[:4], []string{"ping", "etcd", "etcd-readiness", "informer-sync"}) || ready[len(ready)-1] != "shutdown" {
+	if !slices.Equal(ready[:5], []string{"ping", "log", "etcd", "etcd-readiness", "informer-sync"}) || ready[len(ready)-1] != "shutdown" {
 		t.Errorf("readyz: %q", ready)
 	}
-	if !slices.Equal(live[:2], []string{"ping", "etcd"}) || !slices.Equal(live[2:], ready[4:len(ready)-1]) {
+	if !slices.Equal(live[:3], []string{"ping", "log", "etcd"}) || !slices.Equal(live[3:], ready[5:len(ready)-1]) {
 		t.Errorf("livez: %q", live)
 	}
 	order := []string{"crd-informer-synced", "start-system-namespaces-controller", "rbac/bootstrap-roles", "bootstrap-controller",
