@@ -15,11 +15,22 @@ type changes struct {
 
 	path   fieldpath.Path
 	failed bool // it takes structured merge itself to tell
+	// above are the sets of what is added at the beginnings of path, as far as they are known. New objects have much of it.
+	above []*fieldpath.Set
+}
+
+// add books what lies at path as added.
+func (c *changes) add() {
+	for i := len(c.above) - 1; i < len(c.path)-1; i++ {
+		c.above = append(c.above, c.above[i].Children.Descend(c.path[i]))
+	}
+	c.above[len(c.path)-1].Members.Insert(c.path[len(c.path)-1])
 }
 
 // compare tells what differs from one struct to another. ok is false if it can't tell.
 func compare(p *plan, from, to reflect.Value) (_ *changes, ok bool) {
 	c := &changes{added: &fieldpath.Set{}, modified: &fieldpath.Set{}, removed: &fieldpath.Set{}, path: make(fieldpath.Path, 0, 12)}
+	c.above = append(make([]*fieldpath.Set, 0, cap(c.path)), c.added)
 	c.walk(p, from, to)
 	return c, !c.failed
 }
@@ -52,6 +63,7 @@ func (c *changes) at(e fieldpath.PathElement, p *plan, from, to reflect.Value) {
 	c.path = append(c.path, e)
 	c.walk(p, from, to)
 	c.path = c.path[:len(c.path)-1]
+	c.above = c.above[:min(len(c.above), len(c.path)+1)]
 }
 
 // leaf compares values as wholes. So it does with what could have parts, but has none: null and empty are told apart.
@@ -65,7 +77,7 @@ func (c *changes) leaf(p *plan, from, to reflect.Value) {
 func (c *changes) appears(from, to reflect.Value) bool {
 	switch {
 	case !from.IsValid():
-		c.added.Insert(c.path)
+		c.add()
 	case !to.IsValid():
 		c.removed.Insert(c.path)
 	default:
@@ -109,7 +121,7 @@ func (c *changes) structures(p *plan, from, to reflect.Value) {
 	empty := true
 	for i := range p.fields {
 		f := &p.fields[i]
-		x, y := field(f.entry, a), field(f.entry, b)
+		x, y := f.of(a), f.of(b)
 		if !x.IsValid() && !y.IsValid() {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
@@ -35,6 +36,23 @@ type part struct {
 	entry   *value.FieldCacheEntry
 	element fieldpath.PathElement
 	plan    *plan
+	index   int  // in the struct; -1 for what lies in embedded ones
+	omitted bool // when it is zero
+}
+
+// of is the part of a struct; absent if that has none.
+func (f *part) of(from reflect.Value) reflect.Value {
+	if !from.IsValid() {
+		return from
+	}
+	if f.index < 0 {
+		return field(f.entry, from)
+	}
+	v := from.Field(f.index)
+	if f.omitted && v.IsZero() || f.entry.CanOmit(v) {
+		return reflect.Value{}
+	}
+	return v
 }
 
 type key struct {
@@ -122,9 +140,22 @@ func (p *planner) structure(out *plan, t reflect.Type, m *schema.Map) {
 			ref = f.Type
 		}
 		// The types of fields that lie in embedded structs are found through these, too.
-		of := entry.GetFrom(reflect.New(t).Elem()).Type()
-		out.fields = append(out.fields, part{entry, fieldpath.FieldNameElement(entry.JsonName), p.plan(of, ref)})
+		zero := entry.GetFrom(reflect.New(t).Elem())
+		out.fields = append(out.fields, part{
+			entry: entry, element: fieldpath.FieldNameElement(entry.JsonName), plan: p.plan(zero.Type(), ref),
+			index: direct(t, entry.JsonName), omitted: entry.CanOmit(zero),
+		})
 	}
+}
+
+// direct is the index of the field of that name in JSON, or -1.
+func direct(t reflect.Type, jsonName string) int {
+	for i := range t.NumField() {
+		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name == jsonName {
+			return i
+		}
+	}
+	return -1
 }
 
 func (p *planner) list(out *plan, item reflect.Type, l *schema.List) {

@@ -105,7 +105,7 @@ func (c *call) prepareCreate(obj kinds.Object) error {
 	if s.Validate != nil {
 		errs = append(errs, s.Validate(c.ctx, obj)...)
 	}
-	if len(errs) == 0 { // what holds for all kinds, though they may allow more names
+	if len(errs) == 0 && (s.Meta == kinds.MetaNothing || !inPaths(obj)) { // what holds for all kinds, though they may allow more names
 		errs = validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, path.ValidatePathSegmentName, metadata)
 	}
 	if len(errs) > 0 {
@@ -118,6 +118,11 @@ func (c *call) prepareCreate(obj kinds.Object) error {
 		s.Canonicalize(obj)
 	}
 	return nil
+}
+
+// inPaths tells whether the names of an object can stand in a path, as those of all kinds must.
+func inPaths(obj metav1.Object) bool {
+	return len(path.ValidatePathSegmentName(obj.GetName(), false)) == 0 && len(path.ValidatePathSegmentName(obj.GetGenerateName(), true)) == 0
 }
 
 // prepareUpdate runs a change through the strategy of this door. obj has its resource version settled.

@@ -34,6 +34,7 @@ func (p *patcher) strategic(current, into runtime.Object) error {
 	if err != nil {
 		return err
 	}
+	parts.forget(content)
 	merged, err := strategicpatch.StrategicMergeMapPatch(content, patch, into)
 	switch err {
 	case nil:
@@ -60,6 +61,14 @@ type parts struct {
 	touched runtime.Object
 	rest    runtime.Object // nil if all is touched
 	kept    [][]int        // the fields of rest that have a value
+	names   []string       // of the fields at the top that are all of rest
+}
+
+// forget takes out of what is touched, as a map, what isn't but has a name there.
+func (p parts) forget(content map[string]any) {
+	for _, name := range p.names {
+		delete(content, name)
+	}
 }
 
 // partsOf divides current, which isn't changed, by the names in the patch.
@@ -92,12 +101,17 @@ func (p *parts) divide(v, touched, rest reflect.Value, patch map[string]any, at 
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		given, named := patch[name]
 		below, isMap := given.(map[string]any)
-		switch place := append(slices.Clone(at), i); {
+		switch {
 		case !named && name != "":
-			rest.Field(i).Set(v.Field(i))
-			p.kept = append(p.kept, place)
+			if x := v.Field(i); !x.IsZero() {
+				rest.Field(i).Set(x)
+				p.kept = append(p.kept, append(slices.Clone(at), i))
+			}
+			if len(at) == 0 {
+				p.names = append(p.names, name)
+			}
 		case named && isMap && f.Type.Kind() == reflect.Struct && !reflect.PointerTo(f.Type).Implements(marshaler) && plainNames(below):
-			p.divide(v.Field(i), touched.Field(i), rest.Field(i), below, place)
+			p.divide(v.Field(i), touched.Field(i), rest.Field(i), below, append(slices.Clone(at), i))
 		default:
 			touched.Field(i).Set(v.Field(i))
 		}

@@ -3,9 +3,11 @@
 package equality
 
 import (
+	"maps"
 	"reflect"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -60,8 +62,7 @@ func Identical(a, b reflect.Value) bool {
 func equalStructs(a, b reflect.Value) bool {
 	switch a.Type() {
 	case quantity:
-		x, y := inside[resource.Quantity](a), inside[resource.Quantity](b)
-		return x.Format == y.Format && x.Cmp(*y) == 0 // they may remember how they are written, or not
+		return sameQuantity(*inside[resource.Quantity](a), *inside[resource.Quantity](b))
 	case moment:
 		return *inside[time.Time](a) == *inside[time.Time](b)
 	}
@@ -77,7 +78,12 @@ func equalStructs(a, b reflect.Value) bool {
 	return true
 }
 
+// sameQuantity takes no notice of whether they remember how they are written.
+func sameQuantity(x, y resource.Quantity) bool { return x.Format == y.Format && x.Cmp(y) == 0 }
+
 var (
+	texts    = reflect.TypeFor[map[string]string]()
+	amounts  = reflect.TypeFor[corev1.ResourceList]()
 	quantity = reflect.TypeFor[resource.Quantity]()
 	moment   = reflect.TypeFor[time.Time]()
 )
@@ -97,6 +103,12 @@ func equalMaps(a, b reflect.Value) bool {
 	}
 	if a.UnsafePointer() == b.UnsafePointer() {
 		return true
+	}
+	switch a.Type() { // what most maps are needn't be taken out by reflection, which copies it
+	case texts:
+		return maps.Equal(a.Interface().(map[string]string), b.Interface().(map[string]string))
+	case amounts:
+		return maps.EqualFunc(a.Interface().(corev1.ResourceList), b.Interface().(corev1.ResourceList), sameQuantity)
 	}
 	for each := a.MapRange(); each.Next(); {
 		other := b.MapIndex(each.Key())
