@@ -3,6 +3,7 @@
 package equality
 
 import (
+	"bytes"
 	"maps"
 	"reflect"
 	"time"
@@ -40,6 +41,9 @@ func Identical(a, b reflect.Value) bool {
 		if a.UnsafePointer() == b.UnsafePointer() {
 			return true
 		}
+		if a.Type().Elem().Kind() == reflect.Uint8 {
+			return bytes.Equal(a.Bytes(), b.Bytes())
+		}
 		for i := range a.Len() {
 			if !Identical(a.Index(i), b.Index(i)) {
 				return false
@@ -55,6 +59,9 @@ func Identical(a, b reflect.Value) bool {
 	}
 	if a.CanInt() {
 		return a.Int() == b.Int()
+	}
+	if a.CanUint() {
+		return a.Uint() == b.Uint()
 	}
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }

@@ -33,9 +33,12 @@ func TestIdentical(t *testing.T) {
 		{"the same quantity in another format", func(p *corev1.Pod) { p.Spec.Overhead = quantity("1e0") }, false, true},
 		{"another quantity", func(p *corev1.Pod) { p.Spec.Overhead = quantity("2") }, false, false},
 		{"another key", func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"m": "1"} }, false, false},
+		{"another label", func(p *corev1.Pod) { p.Labels["app"] = "y" }, false, false},
+		{"other bytes", func(p *corev1.Pod) { p.ManagedFields[0].FieldsV1.SetRawString(`{"f:b":{}}`) }, false, false},
 		{"nothing for empty", func(p *corev1.Pod) { p.Spec.Volumes = nil }, false, true},
 	} {
 		a := pod()
+		a.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:a":{}}`)}}
 		a.Spec.Overhead, a.Spec.Volumes = quantity("1"), []corev1.Volume{}
 		a.Spec.TerminationGracePeriodSeconds = new(int64)
 		*a.Spec.TerminationGracePeriodSeconds = 1
