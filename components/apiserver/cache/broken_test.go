@@ -76,7 +76,7 @@ func TestUnreadableValues(t *testing.T) {
 	if _, err := f.pods.List(f.ctx, ListOptions{ResourceVersion: formatRevision(revision), ResourceVersionMatch: metav1.ResourceVersionMatchExact}); !apierrors.IsInternalError(err) {
 		t.Errorf("at its revision: %v", err)
 	}
-	value, err := f.pods.encode(good.DeepCopy())
+	_, value, err := f.pods.encode(good.DeepCopy())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Entry is one version of one object, shared by all its readers: nothing in it may be changed. Object is of the hub
-// version, and has its resource version and type meta set.
+// version (a custom resource: of the version in which it lies in the store), and has its resource version and type meta set.
 type Entry struct {
 	Key      string
 	Revision int64

@@ -54,14 +54,15 @@ func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
 
 // Encode encodes an object that is in no cache (the result of a dry run) as Entry.Encoded does. obj is a hub object.
 func (f *Format) Encode(obj kinds.Object) ([]byte, error) {
-	if f.Shape != Whole {
-		return serial.Body(meta.AsPartialObjectMetadata(obj), f.Kind, f.Media)
-	}
-	if f.Version.FromHub != nil {
+	// The metadata of custom resources may differ by version.
+	if f.Version.FromHub != nil && (f.Shape == Whole || f.Version.Coerce != nil) {
 		var err error
 		if obj, err = f.Version.FromHub(obj); err != nil {
 			return nil, err
 		}
+	}
+	if f.Shape != Whole {
+		return serial.Body(meta.AsPartialObjectMetadata(obj), f.Kind, f.Media)
 	}
 	return serial.Body(obj, f.Kind, f.Media)
 }

@@ -15,7 +15,7 @@ import (
 // Create stores a new object. obj belongs to the cache from then on; its resource version is dropped, and it gets the defaults
 // that whoever reads it from the store finds.
 func (c *Cache) Create(ctx context.Context, key string, obj kinds.Object, ttl TTL) (*Entry, error) {
-	value, err := c.encode(obj)
+	obj, value, err := c.encode(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func (c *Cache) Update(ctx context.Context, key string, ttl func(kinds.Object) T
 			next, unchanged = serial.ShallowCopy(next), false // it is written again as it is
 		}
 		if refused == nil && !unchanged {
-			if value, err = c.encode(next); err != nil {
+			if next, value, err = c.encode(next); err != nil {
 				return nil, err
 			}
 			unchanged = current.sum == sumOf(value)
@@ -166,16 +166,20 @@ func (c *Cache) afterConflict(key string, failed error, verb string) (*Entry, er
 	return c.current(&conflict.Current)
 }
 
-// encode makes the stored form of an object that belongs to the cache.
-func (c *Cache) encode(obj kinds.Object) ([]byte, error) {
+// encode makes the stored form of an object that belongs to the cache, and what an entry may have of it.
+func (c *Cache) encode(obj kinds.Object) (kinds.Object, []byte, error) {
+	obj, err := c.kind.ToStore(obj)
+	if err != nil {
+		return nil, nil, err
+	}
 	c.fieldSets.share(obj)
 	obj.SetResourceVersion("")
 	obj.GetObjectKind().SetGroupVersionKind(c.kind.Hub.WithKind(c.kind.Name))
 	value, err := c.stored.Encode(obj)
 	if err != nil {
-		return nil, apierrors.NewInternalError(err)
+		return nil, nil, apierrors.NewInternalError(err)
 	}
-	return value, nil
+	return obj, value, nil
 }
 
 // put writes, and makes the entry that the watch will bring too.

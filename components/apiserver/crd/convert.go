@@ -12,30 +12,34 @@ import (
 // converter asks somebody else for an object in another version. It does not change its argument.
 type converter func(obj *unstructured.Unstructured, to schema.GroupVersion) (*unstructured.Unstructured, error)
 
-// to makes an object of version v of one of any version.
-func (r *resource) to(v *version, obj kinds.Object) (kinds.Object, error) {
+// raw implements kinds.Custom.Convert. What is of that version already is returned as it is.
+func (r *resource) raw(obj kinds.Object, to schema.GroupVersion) (kinds.Object, error) {
 	in, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return nil, fmt.Errorf("%s: can't convert a %T", r.kind.Name, obj)
 	}
-	if in.GroupVersionKind() == v.gvk {
+	switch {
+	case in.GroupVersionKind().GroupVersion() == to:
 		return in, nil
+	case r.convert != nil:
+		return r.convert(in, to)
 	}
-	var out *unstructured.Unstructured
-	if r.convert == nil {
-		out = in.DeepCopy()
-		out.SetGroupVersionKind(v.gvk)
-	} else {
-		var err error
-		if out, err = r.convert(in, v.gvk.GroupVersion()); err != nil {
-			return nil, err
-		}
+	out := in.DeepCopy()
+	out.SetGroupVersionKind(to.WithKind(in.GetKind()))
+	return out, nil
+}
+
+// to makes an object of version v of one of any version: what v doesn't know is not in it.
+func (r *resource) to(v *version, obj kinds.Object) (kinds.Object, error) {
+	out, err := r.raw(obj, v.gvk.GroupVersion())
+	if err != nil || out == obj {
+		return out, err
 	}
-	_, err := v.coerce(out, false)
+	_, err = v.coerce(out, false)
 	return out, err
 }
 
-// in is to for an object that the schema was applied to already; what can't be converted stays as it is.
+// in is to for looking at an object only; what can't be converted stays as it is.
 func (r *resource) in(v *version, obj kinds.Object) *unstructured.Unstructured {
 	out, err := r.to(v, obj)
 	if err != nil {

@@ -56,7 +56,7 @@ func newResource(crd *apiextensionsv1.CustomResourceDefinition, names apiextensi
 		Strategy:   r.strategy(),
 		Columns:    r.stored.columns(),
 		Custom: &kinds.Custom{
-			ListKind: names.ListKind, Ending: r.ending.Load, Revision: fmt.Sprintf("%s/%d", crd.UID, crd.Generation),
+			ListKind: names.ListKind, Ending: r.ending.Load, Convert: r.raw, Remote: convert != nil, Revision: fmt.Sprintf("%s/%d", crd.UID, crd.Generation),
 			Types: sync.OnceValues(func() (managedfields.TypeConverter, error) {
 				return newTypes(r.versions, crd.Spec.PreserveUnknownFields)
 			}),
@@ -65,7 +65,7 @@ func newResource(crd *apiextensionsv1.CustomResourceDefinition, names apiextensi
 			},
 		},
 	}
-	r.kind.Row = r.stored.row(r)
+	r.kind.Row = r.stored.row()
 	for i := range crd.Spec.Versions {
 		r.kind.Versions = append(r.kind.Versions, r.served(crd, &crd.Spec.Versions[i]))
 	}
@@ -79,14 +79,11 @@ func (r *resource) served(crd *apiextensionsv1.CustomResourceDefinition, spec *a
 	out := kinds.Version{
 		GroupVersion: v.gvk.GroupVersion(), Unserved: !spec.Served,
 		New: v.empty, Coerce: v.coerce, Default: v.setDefaults,
-		Columns: v.columns(), Row: v.row(r),
+		Columns: v.columns(), Row: v.row(),
 		DeprecationWarning: deprecation(crd, spec),
 		Subresources:       r.subresources(v),
 	}
-	if v != r.stored {
-		out.ToHub = func(obj kinds.Object) (kinds.Object, error) { return r.to(r.stored, obj) }
-		out.FromHub = func(hub kinds.Object) (kinds.Object, error) { return r.to(v, hub) }
-	}
+	out.FromHub = func(obj kinds.Object) (kinds.Object, error) { return r.to(v, obj) }
 	return out
 }
 
@@ -103,7 +100,7 @@ func (r *resource) subresources(v *version) []kinds.Subresource {
 	}
 	if sub.Scale != nil {
 		out = append(out, kinds.Subresource{
-			Name: "scale", Verbs: verbs, Body: autoscalingv1.SchemeGroupVersion.WithKind("Scale"), Scale: r.scale(v),
+			Name: "scale", Verbs: verbs, Body: autoscalingv1.SchemeGroupVersion.WithKind("Scale"), Scale: v.scale(r.versions),
 		})
 	}
 	return out

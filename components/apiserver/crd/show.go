@@ -50,27 +50,27 @@ type tabler interface {
 }
 
 // row makes the cells of an object in this version.
-func (v *version) row(r *resource) func(kinds.Object) []any {
+func (v *version) row() func(kinds.Object) []any {
 	table := sync.OnceValues(func() (tabler, error) { return tableconvertor.New(v.printed()) })
-	return func(hub kinds.Object) []any {
+	return func(obj kinds.Object) []any {
 		t, err := table()
 		if err != nil {
-			return []any{hub.GetName()}
+			return []any{obj.GetName()}
 		}
-		shown, err := t.ConvertToTable(context.Background(), r.in(v, hub), &metav1.TableOptions{NoHeaders: true})
+		shown, err := t.ConvertToTable(context.Background(), obj, &metav1.TableOptions{NoHeaders: true})
 		if err != nil || len(shown.Rows) == 0 {
-			return []any{hub.GetName()}
+			return []any{obj.GetName()}
 		}
 		return shown.Rows[0].Cells
 	}
 }
 
 // scale is how a version shows and takes replicas.
-func (r *resource) scale(v *version) *kinds.Scale {
+func (v *version) scale(versions map[string]*version) *kinds.Scale {
 	spec := v.scaleSpec()
 	out := &kinds.Scale{
 		Get: func(obj kinds.Object) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus) {
-			content := r.in(v, obj).Object
+			content := obj.(*unstructured.Unstructured).Object
 			wanted, _, _ := unstructured.NestedInt64(content, steps(spec.SpecReplicasPath)...)
 			has, _, _ := unstructured.NestedInt64(content, steps(spec.StatusReplicasPath)...)
 			status := autoscalingv1.ScaleStatus{Replicas: int32(has)}
@@ -79,9 +79,11 @@ func (r *resource) scale(v *version) *kinds.Scale {
 			}
 			return autoscalingv1.ScaleSpec{Replicas: int32(wanted)}, status
 		},
-		Set: func(obj kinds.Object, replicas int32) { r.setReplicas(v, obj.(*unstructured.Unstructured), replicas) },
+		Set: func(obj kinds.Object, replicas int32) {
+			_ = unstructured.SetNestedField(obj.(*unstructured.Unstructured).Object, int64(replicas), steps(spec.SpecReplicasPath)...)
+		},
 		Check: func(obj kinds.Object) error {
-			_, found, err := unstructured.NestedInt64(r.in(v, obj).Object, steps(spec.SpecReplicasPath)...)
+			_, found, err := unstructured.NestedInt64(obj.(*unstructured.Unstructured).Object, steps(spec.SpecReplicasPath)...)
 			if err == nil && !found {
 				err = fmt.Errorf("the spec replicas field %q does not exist", spec.SpecReplicasPath)
 			}
@@ -92,7 +94,7 @@ func (r *resource) scale(v *version) *kinds.Scale {
 		},
 		ReplicasPath: map[string]fieldpath.Path{},
 	}
-	for _, other := range r.versions {
+	for _, other := range versions {
 		var path fieldpath.Path
 		if s := other.scaleSpec(); s != nil {
 			for _, step := range steps(s.SpecReplicasPath) {
@@ -102,14 +104,6 @@ func (r *resource) scale(v *version) *kinds.Scale {
 		out.ReplicasPath[other.gvk.GroupVersion().String()] = path
 	}
 	return out
-}
-
-func (r *resource) setReplicas(v *version, u *unstructured.Unstructured, replicas int32) {
-	shown := r.in(v, u)
-	_ = unstructured.SetNestedField(shown.Object, int64(replicas), steps(v.scaleSpec().SpecReplicasPath)...)
-	if shown != u {
-		u.Object = r.in(r.stored, shown).Object
-	}
 }
 
 // steps takes a simple JSON path apart.

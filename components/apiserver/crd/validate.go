@@ -21,7 +21,7 @@ import (
 // validate checks a new object against the schema of the version in which it came.
 func (r *resource) validate(ctx context.Context, obj kinds.Object) field.ErrorList {
 	v := r.at(ctx)
-	u := r.in(v, obj)
+	u := obj.(*unstructured.Unstructured)
 	checks, err := v.checks()
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
@@ -37,7 +37,7 @@ func (r *resource) validate(ctx context.Context, obj kinds.Object) field.ErrorLi
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-ratcheting).
 func (r *resource) validateUpdate(ctx context.Context, obj, old kinds.Object) field.ErrorList {
 	v := r.at(ctx)
-	u, before := r.in(v, obj), r.in(v, old)
+	u, before := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
 	checks, err := v.checks()
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
@@ -53,7 +53,7 @@ func (r *resource) validateUpdate(ctx context.Context, obj, old kinds.Object) fi
 // validateStatus checks a change of the status.
 func (r *resource) validateStatus(ctx context.Context, obj, old kinds.Object) field.ErrorList {
 	v := r.at(ctx)
-	u, before := r.in(v, obj), r.in(v, old)
+	u, before := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
 	checks, err := v.checks()
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}

@@ -64,9 +64,9 @@ func (c *call) mutate(a attributes, obj, old runtime.Object) error {
 	if err := chain.Admit(ctx, seen, c.api.objects); err != nil {
 		return err
 	}
-	if hub := c.kind.HubVersion(); hub.Coerce != nil && !c.isScale() && seen.GetReinvocationContext().ShouldReinvoke() {
+	if c.version.Coerce != nil && !c.isScale() && seen.GetReinvocationContext().ShouldReinvoke() {
 		// A webhook or a policy changed it, and may have brought in what the schema doesn't know.
-		if _, err := hub.Coerce(accessor, true); err != nil {
+		if _, err := c.version.Coerce(accessor, true); err != nil {
 			return apierrors.NewInternalError(err)
 		}
 	}

@@ -241,7 +241,6 @@ type call struct {
 	verb            string
 	choice          negotiate.Choice // the form of the response; not for connections
 	namespace, name string
-	given           kinds.Object // see book
 }
 
 func (c *call) key() string { return c.cache.Key(c.namespace, c.name) }

@@ -112,6 +112,10 @@ func (c *call) replace(ch change) (*cache.Entry, error) {
 	mutate := func(current *cache.Entry) (kinds.Object, error) {
 		done(kinds.NotStored)
 		done = func(kinds.Outcome) {}
+		current, err := c.toWork(current)
+		if err != nil {
+			return nil, err
+		}
 		obj, err := c.wanted(ch, a, current)
 		if err != nil {
 			return nil, err
@@ -141,7 +145,7 @@ func (c *call) replace(ch change) (*cache.Entry, error) {
 		if err != nil {
 			return nil, err
 		}
-		return unstored(obj), nil
+		return c.unwritten(obj)
 	}
 	e, err := c.cache.Update(c.ctx, c.key(), c.kind.TTL, mutate)
 	done(outcomeOf(err))

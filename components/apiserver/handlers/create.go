@@ -100,8 +100,7 @@ func (c *call) insertAllocated(obj kinds.Object, a attributes) (*cache.Entry, er
 			return nil, err
 		}
 		obj.SetResourceVersion("")
-		c.kind.SetDefaults(obj)
-		return unstored(obj), nil
+		return c.unwritten(obj)
 	}
 	if err := unversioned(obj); err != nil {
 		return nil, err

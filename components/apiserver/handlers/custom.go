@@ -139,7 +139,7 @@ func customManager(d *door, sub string, reset map[fieldpath.APIVersion]fieldpath
 		return nil, err
 	}
 	c := &customConverter{d.kind}
-	return managedfields.NewDefaultCRDFieldManager(types, c, c, c, d.gvk, d.kind.Hub, sub, reset)
+	return managedfields.NewDefaultCRDFieldManager(types, c, c, c, d.gvk, d.gvk.GroupVersion(), sub, reset)
 }
 
 // customConverter does for custom resources, which say of themselves of which version they are, what converter does for
@@ -161,22 +161,7 @@ func (c *customConverter) ConvertToVersion(in runtime.Object, target runtime.Gro
 		// No error of a missing version, of which structured merge forgets what was managed in it: so upstream has it.
 		return nil, fmt.Errorf("request to convert CR to an invalid group/version: %s", wanted.GroupVersion())
 	}
-	if from == to {
-		return u, nil
-	}
-	var obj kinds.Object = u
-	var err error
-	if from.ToHub != nil {
-		if obj, err = from.ToHub(obj); err != nil {
-			return nil, err
-		}
-	}
-	if to.FromHub != nil {
-		if obj, err = to.FromHub(obj); err != nil {
-			return nil, err
-		}
-	}
-	return obj, nil
+	return c.kind.Custom.Convert(u, to.GroupVersion)
 }
 
 // Convert implements runtime.ObjectConvertor.

@@ -84,7 +84,6 @@ func (c *call) decodeObject(validation string) (kinds.Object, error) {
 	if c.version.Default != nil {
 		c.version.Default(into)
 	}
-	c.book(into)
 	return c.toHub(into)
 }
 

@@ -105,6 +105,7 @@ func (c *call) remove(options *metav1.DeleteOptions) (*cache.Entry, bool, error)
 		return nil, false, err
 	}
 	a := attributes{operation: admission.Delete, options: options, dryRun: isDryRun(options.DryRun)}
+	// check gets the object as writes are worked on.
 	admitted := map[string]bool{} // by resource version: each state of the object is shown once
 	check := func(current *cache.Entry) error {
 		if err := c.preconditions(options, current.Object); err != nil {
@@ -156,6 +157,10 @@ func (c *call) beginRemoval(options *metav1.DeleteOptions, check func(*cache.Ent
 	var seen *cache.Entry
 	e, err := c.cache.Update(c.ctx, c.key(), c.kind.TTL, func(current *cache.Entry) (kinds.Object, error) {
 		seen = current
+		current, err := c.toWork(current)
+		if err != nil {
+			return nil, err
+		}
 		if err := check(current); err != nil {
 			return nil, err
 		}
@@ -272,6 +277,10 @@ func (c *call) finishRemoval(seen *cache.Entry, options *metav1.DeleteOptions, c
 		if current.Revision == seen.Revision {
 			return nil // checked before, and the mark of deletion may have changed its resource version
 		}
+		current, err := c.toWork(current)
+		if err != nil {
+			return err
+		}
 		if err := check(current); err != nil {
 			return err
 		}
@@ -295,6 +304,9 @@ func (c *call) finishRemoval(seen *cache.Entry, options *metav1.DeleteOptions, c
 // removeDry tells what remove would do.
 func (c *call) removeDry(options *metav1.DeleteOptions, check func(*cache.Entry) error) (*cache.Entry, bool, error) {
 	current, err := c.cache.Get(c.ctx, c.key(), "")
+	if err == nil {
+		current, err = c.toWork(current)
+	}
 	if err != nil {
 		return nil, false, err
 	}

@@ -93,6 +93,21 @@ func (d *door) check(obj kinds.Object) error {
 	return d.version.Check(obj)
 }
 
+// toWork is an entry whose object is in the form in which writes are worked on.
+func (d *door) toWork(e *cache.Entry) (*cache.Entry, error) {
+	if d.kind.Custom == nil {
+		return e, nil
+	}
+	obj, err := d.version.FromHub(e.Object)
+	if err != nil {
+		return nil, err
+	}
+	if obj == e.Object {
+		return e, nil
+	}
+	return &cache.Entry{Key: e.Key, Revision: e.Revision, Object: obj}, nil
+}
+
 // toHub makes a hub object of one of this version.
 func (d *door) toHub(obj kinds.Object) (kinds.Object, error) {
 	if d.version.ToHub == nil {

@@ -32,6 +32,9 @@ func (c *call) get() error {
 	if err != nil {
 		return c.missing(err)
 	}
+	if custom := c.kind.Custom; custom != nil && custom.Remote && o.ResourceVersion == "" {
+		e = &cache.Entry{Key: e.Key, Revision: e.Revision, Object: e.Object} // who converts is asked each time
+	}
 	return c.stored(http.StatusOK, e)
 }
 
@@ -57,6 +60,10 @@ func (c *call) exported() error {
 // stored answers with what this door shows of a stored object.
 func (c *call) stored(code int, e *cache.Entry) error {
 	if c.isScale() {
+		e, err := c.toWork(e)
+		if err != nil {
+			return err
+		}
 		if check := c.sub.Scale.Check; check != nil {
 			if err := check(e.Object); err != nil {
 				return err

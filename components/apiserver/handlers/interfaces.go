@@ -121,7 +121,7 @@ func convert(in runtime.Object, from, to *kinds.Version) (runtime.Object, error)
 		return nil, fmt.Errorf("can't convert a %T to another version", in)
 	}
 	var err error
-	if from.ToHub != nil {
+	if from.ToHub != nil { // never of a custom resource
 		if obj, err = from.ToHub(obj); err != nil {
 			return nil, err
 		}

@@ -110,7 +110,6 @@ func (p *patcher) next(current *cache.Entry) (kinds.Object, error) {
 	if p.version.Default != nil {
 		p.version.Default(into)
 	}
-	p.book(into)
 	hub, err := p.toHub(into)
 	if err != nil {
 		return nil, err

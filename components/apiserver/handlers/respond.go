@@ -135,6 +135,16 @@ func (c *call) plain(code int, obj runtime.Object, kind schema.GroupVersionKind)
 // unstored makes an entry of an object that was not written: the outcome of a dry run or of a virtual kind.
 func unstored(obj kinds.Object) *cache.Entry { return &cache.Entry{Object: obj} }
 
+// unwritten is the outcome of a dry run: obj as whoever reads it from the store would find it.
+func (c *call) unwritten(obj kinds.Object) (*cache.Entry, error) {
+	obj, err := c.kind.ToStore(obj)
+	if err != nil {
+		return nil, err
+	}
+	c.kind.SetDefaults(obj)
+	return unstored(obj), nil
+}
+
 func indent(body []byte) []byte {
 	var out bytes.Buffer
 	if err := json.Indent(&out, body, "", "  "); err != nil {

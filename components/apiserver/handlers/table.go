@@ -122,7 +122,11 @@ func (c *call) rows(include metav1.IncludeObjectPolicy) cache.Rows {
 }
 
 func (c *call) row(e *cache.Entry, f *cache.Format) (row serial.Row, err error) {
-	row.Cells = c.cells(e.Object)
+	shown, err := c.toWork(e)
+	if err != nil {
+		return row, err
+	}
+	row.Cells = c.cells(shown.Object)
 	if c.kind.RowConditions != nil {
 		row.Conditions = c.kind.RowConditions(e.Object)
 	}

@@ -170,14 +170,6 @@ func (c *call) managerName(given string) string {
 	return out.String()
 }
 
-// book keeps an object as the client gave it, in the version of the request, where a webhook converts: what that adds on the
-// way to the stored version and back is nobody's, so track looks at the object as it was before.
-func (c *call) book(obj kinds.Object) {
-	if c.kind.Custom != nil && c.version.ToHub != nil {
-		c.given = copyOf(obj)
-	}
-}
-
 // nothing is what there is before an object is made: of the version of the request, where a webhook would have to convert it.
 func (c *call) nothing() kinds.Object {
 	if c.kind.Custom != nil {
@@ -204,10 +196,6 @@ func (c *call) track(old, obj kinds.Object, manager string) kinds.Object {
 		live = c.nothing()
 	case c.oneVersion(old, obj):
 		live, next = apart(old, obj)
-	}
-	if c.given != nil {
-		next = copyOf(c.given)
-		next.SetManagedFields(obj.GetManagedFields())
 	}
 	tracked, ok := fields.UpdateNoErrors(live, next, c.managerName(manager)).(kinds.Object)
 	if ok {

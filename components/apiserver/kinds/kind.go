@@ -83,11 +83,18 @@ type Kind struct {
 }
 
 // Custom is what sets a custom resource apart: its objects are unstructured, known from a schema only, and have no
-// protobuf form and no strategic merge.
+// protobuf form and no strategic merge. As each object says of which version it is, and each version has a schema that
+// takes away what it doesn't know, there is no hub in memory: objects that were read are of the version in which they lie
+// in the store, and writes are worked on in the version of the request. FromHub of every version takes one of any version;
+// there is no ToHub.
 type Custom struct {
 	ListKind string
 	// Ending tells that the definition is being deleted: nothing may be created any more.
 	Ending func() bool
+	// Convert makes an object of a version out of one of another, without holding it against a schema.
+	Convert func(obj Object, to schema.GroupVersion) (Object, error)
+	// Remote tells that somebody else is asked for that, who may answer otherwise the next time.
+	Remote bool
 	// Types describes all versions to structured merge. It is made on first use.
 	Types func() (managedfields.TypeConverter, error)
 	// Definitions are the OpenAPI schemas of a version, by the names that CustomModel gives. Revision stands for their
@@ -259,6 +266,15 @@ func (k *Kind) SetDefaults(hub Object) {
 	if v := k.HubVersion(); v.Default != nil {
 		v.Default(hub)
 	}
+}
+
+// ToStore makes what is stored of the object that a write has come to: the same, but for custom resources, which are worked
+// on in the version of the request.
+func (k *Kind) ToStore(obj Object) (Object, error) {
+	if k.Custom == nil {
+		return obj, nil
+	}
+	return k.HubVersion().FromHub(obj)
 }
 
 // Version returns the served version gv, or nil.

@@ -72,7 +72,8 @@ func (s *Storage) encode(obj kinds.Object) (_ []byte, err error) {
 }
 
 // Decode reads what Encode, or another API server with another storage version, has written. The object is of the hub
-// version, says so in its type meta, has its defaults, and has no resource version.
+// version (a custom resource of that in which it lies), says so in its type meta, has its defaults, and has no resource
+// version.
 func (s *Storage) Decode(value []byte) (kinds.Object, error) {
 	obj, version, err := s.read(value)
 	if err != nil {
@@ -85,6 +86,9 @@ func (s *Storage) Decode(value []byte) (kinds.Object, error) {
 	}
 	if version.Default != nil {
 		version.Default(obj)
+	}
+	if s.kind.Custom != nil {
+		return obj, nil
 	}
 	if version.ToHub != nil {
 		if obj, err = version.ToHub(obj); err != nil {
