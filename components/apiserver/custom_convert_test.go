@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"net/http"
@@ -179,5 +180,60 @@ func TestWhatAWebhookAddsIsManagedByNobody(t *testing.T) {
 	}
 	if got := fields(v2.Patch(t.Context(), "a", types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{FieldManager: "third"})); got != first+`; third {"f:metadata":{"f:labels":{".":{},"f:x":{}}}}` {
 		t.Errorf("patched: %s", got)
+	}
+}
+
+// TestFieldsOfAnOldVersionOutliveANewStoredOne: what lies in the store is taken for what it is, not for the version that is
+// stored by now, and who writes is booked in the version that he writes in.
+func TestFieldsOfAnOldVersionOutliveANewStoredOne(t *testing.T) {
+	f := startDynamic(t)
+	crd := convertedDefinition(apiextensionsv1.WebhookClientConfig{})
+	crd.Spec.Conversion = nil
+	f.define(t, crd)
+	f.create(t, "a", `spec: {size: 3}`)
+	definitions := f.definitions.ApiextensionsV1().CustomResourceDefinitions()
+	crd, err := definitions.Get(t.Context(), crd.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == "v2"
+	}
+	if crd, err = definitions.Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	newer := widgets
+	newer.Version = "v2"
+	v2 := f.dynamic.Resource(newer).Namespace("default")
+	eventually(t, "v2 to be stored", func() bool {
+		if _, err := f.widgets().Create(t.Context(), widget(t, "probe", `spec: {size: 1}`), metav1.CreateOptions{}); err != nil {
+			return false
+		}
+		probe, err := f.widgets().Get(t.Context(), "probe", metav1.GetOptions{})
+		_ = f.widgets().Delete(t.Context(), "probe", metav1.DeleteOptions{})
+		return err == nil && asJSON(t, probe.Object["spec"]) == `{}`
+	})
+	for _, c := range []struct {
+		read interface {
+			Get(ctx context.Context, name string, o metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error)
+		}
+		spec string
+	}{{f.widgets(), `{"size":3}`}, {v2, `{}`}} {
+		if a, err := c.read.Get(t.Context(), "a", metav1.GetOptions{}); err != nil || asJSON(t, a.Object["spec"]) != c.spec {
+			t.Errorf("want %s, got %v, %v", c.spec, a, err)
+		}
+	}
+	b := widget(t, "b", `spec: {length: 5}`)
+	b.SetAPIVersion("example.com/v2")
+	if _, err := v2.Create(t.Context(), b, metav1.CreateOptions{FieldManager: "new"}); err != nil {
+		t.Fatal(err)
+	}
+	old, err := f.widgets().Get(t.Context(), "b", metav1.GetOptions{})
+	if err != nil || asJSON(t, old.Object["spec"]) != `{}` {
+		t.Errorf("written as v2, read as v1: %v, %v", old, err)
+	}
+	managed := old.GetManagedFields()
+	if len(managed) != 1 || managed[0].APIVersion != "example.com/v2" || !strings.Contains(string(managed[0].FieldsV1.GetRawBytes()), "f:length") {
+		t.Errorf("booked: %s", asJSON(t, managed))
 	}
 }

@@ -77,6 +77,9 @@ func (b *broken) below(prefix string) error {
 // undecrypted is why a value is unreadable that lies in the store encrypted. As with upstream, only lists say at which key.
 type undecrypted struct{ error }
 
+// undecoded is why a custom resource is unreadable, of which, as with upstream, no more is told.
+type undecoded struct{ error }
+
 // encrypted begins every value that is encrypted; errEncrypted is upstream's word for finding one where none is expected.
 var (
 	encrypted    = []byte("k8s:enc:")
@@ -87,10 +90,16 @@ func errUnreadable(err error) error {
 	if sealed, ok := err.(undecrypted); ok {
 		err = sealed.error
 	}
+	if custom, ok := err.(undecoded); ok {
+		return custom.error
+	}
 	return apierrors.NewInternalError(err)
 }
 
 func errListed(key string, err error) error {
+	if custom, ok := err.(undecoded); ok {
+		return custom.error
+	}
 	if sealed, ok := err.(undecrypted); ok {
 		err = fmt.Errorf("unable to transform key %q: %w", key, sealed.error)
 	}

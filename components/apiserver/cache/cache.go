@@ -169,6 +169,9 @@ func (c *Cache) decode(kv *storage.KeyValue) (*Entry, error) {
 	if bytes.HasPrefix(kv.Value, encrypted) && err != nil {
 		return nil, undecrypted{errEncrypted}
 	}
+	if err != nil && c.kind.Custom != nil {
+		return nil, undecoded{err}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("unable to decode what is stored at %q: %w", kv.Key, err)
 	}

@@ -85,12 +85,9 @@ func (v *version) scale(versions map[string]*version) *kinds.Scale {
 		Check: func(obj kinds.Object) error {
 			_, found, err := unstructured.NestedInt64(obj.(*unstructured.Unstructured).Object, steps(spec.SpecReplicasPath)...)
 			if err == nil && !found {
-				err = fmt.Errorf("the spec replicas field %q does not exist", spec.SpecReplicasPath)
+				err = apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", spec.SpecReplicasPath))
 			}
-			if err != nil {
-				return apierrors.NewInternalError(err)
-			}
-			return nil
+			return err
 		},
 		ReplicasPath: map[string]fieldpath.Path{},
 	}

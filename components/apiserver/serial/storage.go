@@ -75,13 +75,21 @@ func (s *Storage) encode(obj kinds.Object) (_ []byte, err error) {
 // version (a custom resource of that in which it lies), says so in its type meta, has its defaults, and has no resource
 // version.
 func (s *Storage) Decode(value []byte) (kinds.Object, error) {
+	obj, err := s.decode(value)
+	if err != nil && s.kind.Custom == nil {
+		err = fmt.Errorf("stored %s: %w", s.hub.Kind, err)
+	}
+	return obj, err
+}
+
+func (s *Storage) decode(value []byte) (kinds.Object, error) {
 	obj, version, err := s.read(value)
 	if err != nil {
-		return nil, fmt.Errorf("stored %s: %w", s.hub.Kind, err)
+		return nil, err
 	}
 	if version.Coerce != nil {
 		if _, err := version.Coerce(obj, true); err != nil {
-			return nil, fmt.Errorf("stored %s: %w", s.hub.Kind, err)
+			return nil, err
 		}
 	}
 	if version.Default != nil {
@@ -92,7 +100,7 @@ func (s *Storage) Decode(value []byte) (kinds.Object, error) {
 	}
 	if version.ToHub != nil {
 		if obj, err = version.ToHub(obj); err != nil {
-			return nil, fmt.Errorf("stored %s: %w", s.hub.Kind, err)
+			return nil, err
 		}
 	}
 	obj.GetObjectKind().SetGroupVersionKind(s.hub)
@@ -130,6 +138,9 @@ func (s *Storage) readJSON(value []byte) (kinds.Object, *kinds.Version, error) {
 	if err := json.Unmarshal(value, &meta); err != nil {
 		return nil, nil, err
 	}
+	if meta.Kind == "" && s.kind.Custom != nil {
+		return nil, nil, runtime.NewMissingKindErr(string(value))
+	}
 	version, err := s.version(schema.FromAPIVersionAndKind(meta.APIVersion, meta.Kind))
 	if err != nil {
 		return nil, nil, err
@@ -143,7 +154,13 @@ func (s *Storage) version(gvk schema.GroupVersionKind) (*kinds.Version, error) {
 		return nil, fmt.Errorf("found a %s instead", gvk)
 	}
 	v := s.kind.Version(gvk.GroupVersion())
-	if v == nil {
+	switch custom := s.kind.Custom != nil; {
+	case v != nil:
+	case custom && gvk.Group != s.hub.Group:
+		return nil, fmt.Errorf("%s is unstructured and is not suitable for converting to %q", gvk, s.hub.GroupVersion())
+	case custom:
+		return nil, fmt.Errorf("request to convert CR from an invalid group/version: %s", gvk.GroupVersion())
+	default:
 		return nil, fmt.Errorf("version %s is not known: it must be read by a server that serves it", gvk.GroupVersion())
 	}
 	return v, nil
