@@ -70,7 +70,7 @@ func TestRestoredStore(t *testing.T) {
 
 			backup := memory.NewAt(clock.RealClock{}, 10)
 			early := pod("a", "early", "")
-			value, err := f.pods.encode(early)
+			_, value, err := f.pods.encode(early)
 			f.must(err)
 			_, err = backup.Create(f.ctx, f.pods.Key("a", "early"), value, 0)
 			f.must(err)
