@@ -139,7 +139,7 @@ func makePolicyStatus(h *host, env runner.Env) (runner.Controller, error) {
 	}
 	return policystatus.New(env, &validating.TypeChecker{
 		SchemaResolver: &resolver.ClientDiscoveryResolver{Discovery: resources},
-		RestMapper:     restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources)),
+		RestMapper:     newMapper(resources, env.Clock),
 	})
 }
 
@@ -149,7 +149,7 @@ func makeDisruption(h *host, env runner.Env) (runner.Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources))
+	mapper := newMapper(resources, env.Clock)
 	scales, err := scale.NewForConfig(config, mapper, dynamic.LegacyAPIPathResolverFunc, scale.NewDiscoveryScaleKindResolver(resources))
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func makeResourceQuota(h *host, env runner.Env) (runner.Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	mapper := restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(resources))
+	mapper := newMapper(resources, env.Clock)
 	return resourcequota.New(env, objects, mapper, h.config.ResourceQuotaSyncPeriod)
 }
 
