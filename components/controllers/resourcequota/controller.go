@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	quota "k8s.io/apiserver/pkg/quota/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
@@ -35,7 +36,10 @@ type Controller struct {
 	objects  metadata.Interface
 	mapper   meta.RESTMapper
 	loop     *runner.Loop[string]
-	synced   []cache.InformerSynced
+	// late raises what was counted before a new pod was seen. It never lowers: of pods that were made at once, and charged by
+	// the API server, not all may have been seen.
+	late   *runner.Loop[string]
+	synced []cache.InformerSynced
 }
 
 // New makes the controller, which counts all anew every period; objects must speak as the controller, and mapper know
@@ -47,7 +51,13 @@ func New(env runner.Env, objects metadata.Interface, mapper meta.RESTMapper, per
 		claims: core.PersistentVolumeClaims().Lister(), objects: objects, mapper: mapper,
 		synced: []cache.InformerSynced{core.ResourceQuotas().Informer().HasSynced},
 	}
-	c.loop = runner.NewLoop("resourcequota", env, c.reconcile)
+	c.loop = runner.NewLoop("resourcequota", env, func(ctx context.Context, key string) error { return c.reconcile(ctx, key, false) })
+	c.late = runner.NewLoop("resourcequota_late", env, func(ctx context.Context, key string) error { return c.reconcile(ctx, key, true) })
+	for _, informer := range []cache.SharedIndexInformer{
+		core.ResourceQuotas().Informer(), core.Pods().Informer(), core.Services().Informer(), core.PersistentVolumeClaims().Informer(),
+	} {
+		c.late.Needs(informer)
+	}
 	err := errors.Join(
 		c.loop.Watch(core.ResourceQuotas().Informer(), runner.Handle(func(old, new *v1.ResourceQuota) {
 			if new != nil && (old == nil || !equality.Semantic.DeepEqual(old.Spec, new.Spec)) {
@@ -55,21 +65,20 @@ func New(env runner.Env, objects metadata.Interface, mapper meta.RESTMapper, per
 			}
 		})),
 		c.loop.Watch(core.Pods().Informer(), runner.Handle(func(old, new *v1.Pod) {
-			// A new pod is charged already, but maybe it was counted before it was seen.
 			if old == nil {
-				c.wake(new.Namespace)
+				c.wake(c.late, new.Namespace)
 			} else if new == nil || pods.Ended(old) != pods.Ended(new) || !equality.Semantic.DeepEqual(old.Spec, new.Spec) {
-				c.wake(old.Namespace)
+				c.wake(c.loop, old.Namespace)
 			}
 		})),
 		c.loop.Watch(core.Services().Informer(), runner.Handle(func(old, new *v1.Service) {
 			if old != nil && (new == nil || !equality.Semantic.DeepEqual(old.Spec, new.Spec)) {
-				c.wake(old.Namespace)
+				c.wake(c.loop, old.Namespace)
 			}
 		})),
 		c.loop.Watch(core.PersistentVolumeClaims().Informer(), runner.Handle(func(old, new *v1.PersistentVolumeClaim) {
 			if old != nil && (new == nil || !equality.Semantic.DeepEqual(old.Spec, new.Spec)) {
-				c.wake(old.Namespace)
+				c.wake(c.loop, old.Namespace)
 			}
 		})),
 		c.loop.Watch(core.ConfigMaps().Informer(), gone[v1.ConfigMap](c)),
@@ -86,7 +95,7 @@ func gone[T any, P interface {
 }](c *Controller) cache.ResourceEventHandler {
 	return runner.Handle(func(old, new *T) {
 		if new == nil {
-			c.wake(P(old).GetNamespace())
+			c.wake(c.loop, P(old).GetNamespace())
 		}
 	})
 }
@@ -96,25 +105,26 @@ func (c *Controller) Run(ctx context.Context) error {
 	var refresh sync.WaitGroup
 	refresh.Go(func() {
 		if cache.WaitForCacheSync(ctx.Done(), c.synced...) {
-			runner.Every(ctx, c.env.Clock, c.period, func(context.Context) { c.wake(metav1.NamespaceAll) })
+			runner.Every(ctx, c.env.Clock, c.period, func(context.Context) { c.wake(c.loop, metav1.NamespaceAll) })
 		}
 	})
+	refresh.Go(func() { _ = c.late.Run(ctx) })
 	err := c.loop.Run(ctx)
 	refresh.Wait()
 	return err
 }
 
-func (c *Controller) wake(namespace string) {
+func (c *Controller) wake(loop *runner.Loop[string], namespace string) {
 	all, err := c.quotas.ResourceQuotas(namespace).List(labels.Everything())
 	if err != nil {
 		return
 	}
 	for _, q := range all {
-		c.loop.Add(runner.Key(q))
+		loop.Add(runner.Key(q))
 	}
 }
 
-func (c *Controller) reconcile(ctx context.Context, key string) error {
+func (c *Controller) reconcile(ctx context.Context, key string, raise bool) error {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
 		return err
@@ -128,6 +138,9 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 	}
 	o, counting := c.observe(ctx, q)
 	status := decide(o)
+	if raise {
+		status.Used = quota.Max(status.Used, quota.Mask(q.Status.Used, quota.ResourceNames(status.Used)))
+	}
 	if !equality.Semantic.DeepEqual(q.Status, status) {
 		changed := q.DeepCopy()
 		changed.Status = status

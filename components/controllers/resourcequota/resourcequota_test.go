@@ -1,6 +1,7 @@
 package resourcequota
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	quota "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/client-go/informers"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -124,4 +127,36 @@ func TestCountsAnewWhatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	used(list("pods", "1", "cpu", "100m"))
+}
+
+// TestNewPodsOnlyRaise: what the API server has charged for pods that were not seen yet stays charged.
+func TestNewPodsOnlyRaise(t *testing.T) {
+	q := &v1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "q"}, Spec: v1.ResourceQuotaSpec{Hard: list("pods", "9", "cpu", "9")}}
+	q.Status = v1.ResourceQuotaStatus{Hard: q.Spec.Hard, Used: list("pods", "3", "cpu", "200m")}
+	client := runnertest.NewClient(q, pod("a", "100m", v1.PodRunning), pod("b", "400m", v1.PodRunning))
+	factory := informers.NewSharedInformerFactory(client, 0)
+	c, err := New(runner.Env{Client: client, Informers: factory, Clock: clock.RealClock{}, Workers: 1}, nil, nil, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer func() {
+		cancel()
+		_ = c.Run(ctx) // ends its queues
+		factory.Shutdown()
+	}()
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
+	for _, x := range []struct {
+		raise bool
+		want  v1.ResourceList
+	}{{true, list("pods", "3", "cpu", "500m")}, {false, list("pods", "2", "cpu", "500m")}} {
+		if err := c.reconcile(ctx, "ns/q", x.raise); err != nil {
+			t.Fatal(err)
+		}
+		got, err := client.CoreV1().ResourceQuotas("ns").Get(ctx, "q", metav1.GetOptions{})
+		if err != nil || !quota.Equals(got.Status.Used, x.want) {
+			t.Errorf("raise %v: %v, %v", x.raise, got.Status.Used, err)
+		}
+	}
 }
