@@ -88,19 +88,23 @@ func (c *call) groupKind() schema.GroupKind {
 	return schema.GroupKind{Group: c.kind.Hub.Group, Kind: c.kind.Name}
 }
 
+// validName tells what is wrong with a name of the kind.
+func (c *call) validName() validation.ValidateNameFunc {
+	if f := c.kind.Strategy.ValidateName; f != nil {
+		return f
+	}
+	return validation.NameIsDNSSubdomain
+}
+
 // prepareCreate runs a new object through its strategy: what upstream does between admission's two halves.
 func (c *call) prepareCreate(obj kinds.Object) error {
 	s := &c.kind.Strategy
 	if s.PrepareCreate != nil {
 		s.PrepareCreate(c.ctx, obj)
 	}
-	validName := s.ValidateName
-	if validName == nil {
-		validName = validation.NameIsDNSSubdomain
-	}
 	var errs field.ErrorList
 	if s.Meta != kinds.MetaNothing {
-		errs = append(validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, validName, metadata), finalizerErrors(s, obj)...)
+		errs = append(validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, c.validName(), metadata), finalizerErrors(s, obj)...)
 	}
 	if s.Validate != nil {
 		errs = append(errs, s.Validate(c.ctx, obj)...)
@@ -138,11 +142,20 @@ func (c *call) prepareUpdate(obj, old kinds.Object) error {
 	ofObject := validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, path.ValidatePathSegmentName, metadata)
 	ofChange := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadata)
 	errs := slices.Concat(ofObject, ofChange)
-	if s.Meta == kinds.MetaChanges || s.Meta == kinds.MetaAll {
-		errs = slices.Concat(errs, ofChange, finalizerErrors(s, obj))
-	}
-	if s.Meta == kinds.MetaObjects || s.Meta == kinds.MetaAll {
-		errs = slices.Concat(errs, ofObject, finalizerErrors(s, obj))
+	finalizers := finalizerErrors(s, obj)
+	ofChange = append(ofChange, finalizers...)
+	ofObject = append(validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, c.validName(), metadata), finalizers...)
+	switch s.Meta {
+	case kinds.MetaChanges:
+		errs = append(errs, ofChange...)
+	case kinds.MetaObjects:
+		errs = append(errs, ofObject...)
+	case kinds.MetaAll:
+		errs = slices.Concat(errs, ofChange, ofObject)
+	case kinds.MetaAllInOrder:
+		errs = slices.Concat(errs, ofObject, ofChange)
+	case kinds.MetaObjectsTwice:
+		errs = slices.Concat(errs, ofObject, ofObject)
 	}
 	if s.ValidateUpdate != nil {
 		errs = append(errs, s.ValidateUpdate(c.ctx, obj, old)...)

@@ -30,7 +30,7 @@ func jobs() *Kind {
 		Hub:     batchv1.SchemeGroupVersion,
 		Default: batch.DefaultJob,
 		Strategy: strategy[*batchv1.Job]{
-			Meta: MetaAll,
+			Meta: MetaAllInOrder,
 			PrepareCreate: jobTemplate.create(func(ctx context.Context, j *batchv1.Job) {
 				batch.GenerateSelector(j)
 				jobParts.create(ctx, j)

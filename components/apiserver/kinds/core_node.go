@@ -16,7 +16,7 @@ func nodes() *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultNode,
 		Strategy: strategy[*corev1.Node]{
-			Meta: MetaAll,
+			Meta: MetaAllInOrder,
 			// A kubelet creates its node with a status.
 			PrepareCreate:       func(_ context.Context, n *corev1.Node) { core.PrepareNodeCreate(n) },
 			PrepareUpdate:       func(_ context.Context, new, old *corev1.Node) { core.PrepareNodeUpdate(new, old) },

@@ -49,6 +49,7 @@ func pods(deps Deps) *Kind {
 		Status: &strategy[*corev1.Pod]{
 			PrepareUpdate:  prepareStatus,
 			ValidateUpdate: podspec.ValidateStatusUpdate,
+			Warnings:       podspec.StatusWarnings,
 			Reset:          []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"},
 		},
 		Subresources: []Subresource{

@@ -21,7 +21,7 @@ func persistentVolumes(deps Deps) *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultVolume,
 		Strategy: strategy[*corev1.PersistentVolume]{
-			Meta: MetaObjects,
+			Meta: MetaObjectsTwice,
 			PrepareCreate: func(_ context.Context, v *corev1.PersistentVolume) {
 				now := metav1.NewTime(deps.now())
 				v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: &now}

@@ -193,9 +193,11 @@ type MetaCheck int
 
 // The checks. New objects are checked by all but MetaNothing.
 const (
-	MetaChanges MetaCheck = iota // of changed objects, whether the change is allowed
-	MetaObjects                  // of changed objects, all that new ones are checked for
-	MetaAll                      // both
+	MetaChanges    MetaCheck = iota // of changed objects, whether the change is allowed
+	MetaObjects                     // of changed objects, all that new ones are checked for
+	MetaAll                         // both
+	MetaAllInOrder                  // both, first of the object
+	MetaObjectsTwice
 	MetaNothing
 )
 

@@ -12,7 +12,7 @@ func ipAddresses() *Kind {
 		Name: "IPAddress", Resource: "ipaddresses", ShortNames: []string{"ip"}, Cluster: true,
 		Hub: networkingv1.SchemeGroupVersion,
 		Strategy: strategy[*networkingv1.IPAddress]{
-			Meta:                MetaAll,
+			Meta:                MetaAllInOrder,
 			Validate:            networking.ValidateAddress,
 			ValidateUpdate:      networking.ValidateAddressUpdate,
 			ValidateName:        networking.ValidateAddressName,

@@ -21,6 +21,7 @@ func deviceClasses() *Kind {
 		Name: "DeviceClass", Resource: "deviceclasses", Cluster: true,
 		Hub: resourcev1.SchemeGroupVersion,
 		Strategy: strategy[*resourcev1.DeviceClass]{
+			Meta:                MetaAllInOrder,
 			ReturnDeleted:       true,
 			PrepareCreate:       deviceClassParts.create,
 			PrepareUpdate:       deviceClassParts.update,
@@ -40,6 +41,7 @@ func resourceClaimTemplates(deps Deps) *Kind {
 		Hub:     resourcev1.SchemeGroupVersion,
 		Default: resource.DefaultTemplate,
 		Strategy: strategy[*resourcev1.ResourceClaimTemplate]{
+			Meta:                MetaAllInOrder,
 			ReturnDeleted:       true,
 			Validate:            resource.ValidateTemplate,
 			ValidateUpdate:      resource.ValidateTemplateUpdate,
@@ -68,6 +70,7 @@ func resourceClaims(deps Deps) *Kind {
 		Hub:     resourcev1.SchemeGroupVersion,
 		Default: resource.DefaultClaim,
 		Strategy: strategy[*resourcev1.ResourceClaim]{
+			Meta:                MetaAllInOrder,
 			ReturnDeleted:       true,
 			PrepareCreate:       resourceClaimParts.plainCreate,
 			PrepareUpdate:       resourceClaimParts.keepStatus,

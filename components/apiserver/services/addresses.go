@@ -176,9 +176,20 @@ func (t *transaction) takeNext(family corev1.IPFamily, owner *corev1.Service) (n
 	return netip.Addr{}, errFull
 }
 
-func (a *addresses) release(ctx context.Context, ip netip.Addr) error {
-	err := a.objects.Delete(ctx, ipAddresses, "", ip.String(), "")
-	if apierrors.IsNotFound(err) {
+// release gives back an address that owner had. One that has become another service's meanwhile, because a repair was
+// faster, stays.
+func (a *addresses) release(ctx context.Context, ip netip.Addr, owner *corev1.Service) error {
+	obj, err := objects.As[*networkingv1.IPAddress](a.objects.Live(ctx, ipAddresses, "", ip.String()))
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil
+	case err != nil:
+		return err
+	}
+	if p := obj.Spec.ParentRef; p != nil && (p.Namespace != owner.Namespace || p.Name != owner.Name) {
+		return nil
+	}
+	if err = a.objects.Delete(ctx, ipAddresses, "", ip.String(), obj.UID); apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	return err

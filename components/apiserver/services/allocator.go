@@ -126,9 +126,13 @@ func (t *transaction) end(outcome kinds.Outcome) {
 	if stored {
 		ips, ports = t.unused()
 	}
+	owner := t.new
+	if stored {
+		owner = t.old
+	}
 	log := klog.FromContext(t.ctx)
 	for _, ip := range ips {
-		if err := a.addresses.release(t.ctx, ip); err != nil {
+		if err := a.addresses.release(t.ctx, ip, owner); err != nil {
 			log.Error(err, "Cluster IP stays taken until the next repair", "ip", ip)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -454,4 +455,42 @@ func TestHostsOfARange(t *testing.T) {
 			t.Errorf("%s: the network's address is usable", text)
 		}
 	}
+}
+
+// TestOnlyOwnAddressesAreGivenBack: what a repair took and another service was given meanwhile is no longer the first one's.
+func TestOnlyOwnAddressesAreGivenBack(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/24")
+	a := service("a", corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80})
+	f.write(t, a, nil)
+	f.objects.Remove(ipAddresses, "", a.Spec.ClusterIP)
+	b := service("b", corev1.ServiceTypeClusterIP, corev1.ServicePort{Port: 80})
+	b.Spec.ClusterIP, b.Spec.ClusterIPs = a.Spec.ClusterIP, a.Spec.ClusterIPs
+	f.write(t, b, nil)
+	f.write(t, nil, a)
+	f.expect(t, 1, 0)
+	f.write(t, nil, b)
+	f.expect(t, 0, 0)
+}
+
+// TestRepairKnowsAddressesThatAreGivenAnew: one that was taken again since the last repair is not what was suspected then.
+func TestRepairKnowsAddressesThatAreGivenAnew(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/24")
+	repair := func() {
+		t.Helper()
+		if err := f.Repair(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := func(uid string) {
+		a := addressObject(netip.MustParseAddr("10.96.0.9"), service("gone", corev1.ServiceTypeClusterIP))
+		a.SetUID(types.UID(uid))
+		f.objects.Put(ipAddresses, a)
+	}
+	put("1")
+	repair()
+	put("2")
+	repair()
+	f.expect(t, 1, 0)
+	repair()
+	f.expect(t, 0, 0)
 }

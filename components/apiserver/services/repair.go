@@ -7,6 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/apiserver/objects"
@@ -15,7 +18,7 @@ import (
 // suspects were taken and had no owner when Repair last looked. Only what is suspected twice is released: another API
 // server may just be about to store the owner.
 type suspects struct {
-	ips   map[string]bool
+	ips   map[string]types.UID
 	ports map[int]bool
 }
 
@@ -38,6 +41,11 @@ func (a *Allocator) Run(ctx context.Context) error {
 // Repair makes what is written down as taken agree with the services: it takes what services use, and releases what was
 // found without an owner by this call and by the one before.
 func (a *Allocator) Repair(ctx context.Context) error {
+	// To read one thing as it is now makes the caches as new as that: a server that lags behind would take the addresses of
+	// services that it has not heard of.
+	if _, err := a.Objects.Live(ctx, services, metav1.NamespaceDefault, "kubernetes"); err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
 	list, err := objects.ListAs[*corev1.Service](a.Objects.List(ctx, services, ""))
 	if err != nil {
 		return err
@@ -68,17 +76,18 @@ func (a *Allocator) repairAddresses(ctx context.Context, owners map[string]*core
 		return err
 	}
 	known := map[string]bool{}
-	now := map[string]bool{}
+	now := map[string]types.UID{}
 	for _, obj := range list {
 		known[obj.Name] = true
 		if owners[obj.Name] != nil || obj.Labels[networkingv1.LabelManagedBy] != managedBy || a.isPendingIP(obj.Name) {
 			continue
 		}
-		if !a.suspects.ips[obj.Name] {
-			now[obj.Name] = true
+		if uid, suspect := a.suspects.ips[obj.Name]; !suspect || uid != obj.UID { // or it was given anew
+			now[obj.Name] = obj.UID
 			continue
 		}
-		if err := a.Objects.Delete(ctx, ipAddresses, "", obj.Name, obj.UID); err != nil {
+		err := a.Objects.Delete(ctx, ipAddresses, "", obj.Name, obj.UID)
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // another server may have been faster
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ package runtimeclass
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -45,6 +46,9 @@ func (p *Plugin) prepare(ctx context.Context, a admission.Attributes) (*corev1.P
 	}
 	if pod.Spec.RuntimeClassName == nil {
 		return pod, nil, nil
+	}
+	if *pod.Spec.RuntimeClassName == "" {
+		return nil, nil, errors.New("resource name may not be empty")
 	}
 	classes := nodev1.Resource("runtimeclasses")
 	class, err := objects.As[*nodev1.RuntimeClass](p.objects.Get(ctx, classes, "", *pod.Spec.RuntimeClassName))

@@ -32,6 +32,9 @@ func parseIndexes(text string, completions *int32) ([]span, error) {
 	}
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRange := strings.Cut(part, "-")
+		if strings.Contains(to, "-") {
+			return nil, fmt.Errorf("the fragment %q violates the requirement that an index interval can have at most two parts separated by '-'", part)
+		}
 		first, err := next(from)
 		if err != nil {
 			return nil, err

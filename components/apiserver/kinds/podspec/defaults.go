@@ -26,6 +26,7 @@ func DefaultPod(pod *corev1.Pod) {
 	}
 	setDefault(&spec.EnableServiceLinks, true)
 	Default(spec)
+	SyncStatusIPs(&pod.Status)
 	for i := range pod.Status.InitContainerStatuses {
 		roundUp(pod.Status.InitContainerStatuses[i].AllocatedResources)
 	}

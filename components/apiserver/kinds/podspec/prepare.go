@@ -66,6 +66,7 @@ func Restartable(c *corev1.Container) bool {
 
 // KeepObserved keeps the generations that the old status told of, where a writer that doesn't know them left them out.
 func KeepObserved(new, old *corev1.PodStatus) {
+	dropDisabledStatus(new, old)
 	if new.ObservedGeneration == 0 {
 		new.ObservedGeneration = old.ObservedGeneration
 	}

@@ -1,7 +1,6 @@
 package podspec
 
 import (
-	"fmt"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,9 +27,11 @@ func ValidateResize(new, old *corev1.Pod) field.ErrorList {
 		errs = append(errs, field.Forbidden(path, "Pod running on node without support for resize"))
 	}
 	munged := new.Spec.DeepCopy()
-	if !apiequality.Semantic.DeepEqual(munged.Resources, old.Spec.Resources) {
-		errs = append(errs, onlyComputeChanged(orEmpty(munged.Resources), orEmpty(old.Spec.Resources), path.Child("resources"))...)
-		munged.Resources = old.Spec.Resources
+	if wholeSized(new) || wholeSized(old) {
+		errs = append(errs, resizeWhole(munged, &old.Spec, path)...)
+	}
+	if len(old.Status.NodeAllocatableResourceClaimStatuses) > 0 {
+		errs = append(errs, field.Forbidden(path, "pods with node allocatable resource claims cannot be resized"))
 	}
 	more := append(sameContainers(new.Spec.Containers, old.Spec.Containers, path, "containers"),
 		sameContainers(new.Spec.InitContainers, old.Spec.InitContainers, path, "initContainers")...)
@@ -62,13 +63,6 @@ func nodeResizes(p *corev1.Pod) bool {
 		}
 	}
 	return true
-}
-
-func orEmpty(r *corev1.ResourceRequirements) *corev1.ResourceRequirements {
-	if r == nil {
-		return &corev1.ResourceRequirements{}
-	}
-	return r
 }
 
 // sameContainers checks that there are the same containers in the same order.
@@ -132,45 +126,58 @@ func resizeInit(new, old []corev1.Container, path *field.Path) field.ErrorList {
 
 // restoreCompute gives a container the CPU and memory that it had, and no claims, as upstream does.
 func restoreCompute(c, old *corev1.Container) {
-	put := func(is, was corev1.ResourceList) corev1.ResourceList {
-		if is == nil && was == nil {
-			return nil
-		}
-		out := corev1.ResourceList{}
-		maps.Copy(out, is)
-		for _, n := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-			delete(out, n)
-			if q, had := was[n]; had {
-				out[n] = q
-			}
-		}
-		return out
-	}
 	c.Resources = corev1.ResourceRequirements{
-		Limits: put(c.Resources.Limits, old.Resources.Limits), Requests: put(c.Resources.Requests, old.Resources.Requests),
+		Limits: withCompute(c.Resources.Limits, old.Resources.Limits), Requests: withCompute(c.Resources.Requests, old.Resources.Requests),
 	}
 }
 
-// onlyComputeChanged checks the resources of the pod as a whole.
-func onlyComputeChanged(new, old *corev1.ResourceRequirements, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	compare := func(name string, is, was corev1.ResourceList) {
-		for r := range was {
-			if _, kept := is[r]; !kept {
-				errs = append(errs, field.Forbidden(path.Child(name), fmt.Sprintf("resource %s cannot be removed", r)))
-			}
-		}
-		for r, q := range is {
-			before, had := was[r]
-			if (!had || q.Cmp(before) != 0) && r != corev1.ResourceCPU && r != corev1.ResourceMemory {
-				errs = append(errs, field.Forbidden(path.Child(name), "only cpu and memory resources are mutable"))
-			}
+// withCompute is a list with the CPU and memory of another.
+func withCompute(is, was corev1.ResourceList) corev1.ResourceList {
+	if is == nil && was == nil {
+		return nil
+	}
+	out := corev1.ResourceList{}
+	maps.Copy(out, is)
+	for _, n := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
+		delete(out, n)
+		if q, had := was[n]; had {
+			out[n] = q
 		}
 	}
-	compare("limits", new.Limits, old.Limits)
-	compare("requests", new.Requests, old.Requests)
-	if !apiequality.Semantic.DeepEqual(new.Claims, old.Claims) {
-		errs = append(errs, field.Forbidden(path.Child("claims"), "only cpu and memory resources are mutable"))
+	return out
+}
+
+// wholeSized tells a pod that has resources as a whole.
+func wholeSized(p *corev1.Pod) bool {
+	return p.Spec.Resources != nil && len(p.Spec.Resources.Requests)+len(p.Spec.Resources.Limits) > 0
+}
+
+// resizeWhole checks the resources of the pod as a whole, and gives munged the CPU and memory that the old one had.
+func resizeWhole(munged, old *corev1.PodSpec, path *field.Path) field.ErrorList {
+	at := path.Child("resources")
+	is, was := munged.Resources, old.Resources
+	var errs field.ErrorList
+	switch {
+	case was != nil && is == nil:
+		return field.ErrorList{field.Forbidden(at, "pod-level resources cannot be removed")}
+	case was == nil:
+		was = &corev1.ResourceRequirements{}
+	default:
+		if removed(is.Requests, was.Requests) {
+			errs = append(errs, field.Forbidden(at.Child("requests"), "pod-level resource requests cannot be removed"))
+		}
+		if removed(is.Limits, was.Limits) {
+			errs = append(errs, field.Forbidden(at.Child("limits"), "pod-level resource limits cannot be removed"))
+		}
+	}
+	if is != nil {
+		is.Requests, is.Limits = withCompute(is.Requests, was.Requests), withCompute(is.Limits, was.Limits)
+		if old.Resources == nil && len(is.Requests)+len(is.Limits)+len(is.Claims) == 0 {
+			munged.Resources = nil
+		}
+	}
+	if !apiequality.Semantic.DeepEqual(munged.Resources, old.Resources) {
+		errs = append(errs, field.Forbidden(path, onlyCompute+" at pod-level"))
 	}
 	return errs
 }

@@ -40,6 +40,7 @@ func ValidateStatusUpdate(new, old *corev1.Pod) field.ErrorList {
 	}
 	errs = append(errs, noRestart(is.EphemeralContainerStatuses, was.EphemeralContainerStatuses, nil, corev1.RestartPolicyNever, path.Child("ephemeralContainerStatuses"))...)
 	errs = append(errs, validateClaimStatuses(is.ResourceClaimStatuses, new.Spec.ResourceClaims, path.Child("resourceClaimStatuses"))...)
+	errs = append(errs, validateExtendedClaim(is.ExtendedResourceClaimStatus, &new.Spec, path.Child("extendedResourceClaimStatus"))...)
 	errs = append(errs, validateStatusIPs(podIPs(is), podIPs(was), is.PodIPs, path.Child("podIPs"))...)
 	if ips := is.HostIPs; len(ips) > 0 {
 		if ips[0].IP != is.HostIP {
@@ -52,7 +53,22 @@ func ValidateStatusUpdate(new, old *corev1.Pod) field.ErrorList {
 			errs = append(errs, validateStatusUser(s.User, new.Spec.OS, list.path.Index(i).Child("user", "linux"))...)
 		}
 	}
-	return errs
+	errs = append(errs, validateAllocated(is.ContainerStatuses, new.Spec.Containers, path.Child("containerStatuses"))...)
+	errs = append(errs, validateAllocated(is.InitContainerStatuses, new.Spec.InitContainers, path.Child("initContainerStatuses"))...)
+	return append(errs, noneAllocated(is.EphemeralContainerStatuses, path.Child("ephemeralContainerStatuses"))...)
+}
+
+// StatusWarnings tells of addresses that are not written as they should be.
+func StatusWarnings(new, _ *corev1.Pod) []string {
+	var out []string
+	path := field.NewPath("status")
+	for i, ip := range new.Status.PodIPs {
+		out = append(out, utilvalidation.GetWarningsForIP(path.Child("podIPs").Index(i).Child("ip"), ip.IP)...)
+	}
+	for i, ip := range new.Status.HostIPs {
+		out = append(out, utilvalidation.GetWarningsForIP(path.Child("hostIPs").Index(i).Child("ip"), ip.IP)...)
+	}
+	return out
 }
 
 func validateConditions(list []corev1.PodCondition, path *field.Path) field.ErrorList {

@@ -1,6 +1,7 @@
 package podspec
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -193,6 +194,48 @@ func TestResize(t *testing.T) {
 	p = old.DeepCopy()
 	p.Spec.Containers[0].Image = "other"
 	if errs := ValidateResize(p, old); len(errs) != 1 {
+		t.Error(errs)
+	}
+}
+
+// TestResizeOfTheWhole: the resources of a pod as a whole are changed by the rules for those of its containers.
+func TestResizeOfTheWhole(t *testing.T) {
+	list := func(pairs ...string) corev1.ResourceList {
+		l := corev1.ResourceList{}
+		for i := 0; i < len(pairs); i += 2 {
+			l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
+		}
+		return l
+	}
+	had := &corev1.ResourceRequirements{Requests: list("cpu", "1"), Limits: list("cpu", "4")}
+	const cannot = "only cpu and memory resources are mutable at pod-level"
+	for name, c := range map[string]struct {
+		old, new *corev1.ResourceRequirements
+		want     []string
+	}{
+		"more":       {had, &corev1.ResourceRequirements{Requests: list("cpu", "2"), Limits: list("cpu", "4")}, nil},
+		"memory too": {had, &corev1.ResourceRequirements{Requests: list("cpu", "1", "memory", "1Gi"), Limits: list("cpu", "4")}, nil},
+		"none":       {had, nil, []string{"spec.resources: Forbidden: pod-level resources cannot be removed"}},
+		"no request": {had, &corev1.ResourceRequirements{Limits: list("cpu", "4")}, []string{"spec.resources.requests: Forbidden: pod-level resource requests cannot be removed"}},
+		"no limit":   {had, &corev1.ResourceRequirements{Requests: list("cpu", "1")}, []string{"spec.resources.limits: Forbidden: pod-level resource limits cannot be removed"}},
+		"pages":      {had, &corev1.ResourceRequirements{Requests: list("cpu", "1", "hugepages-2Mi", "2Mi"), Limits: list("cpu", "4", "hugepages-2Mi", "2Mi")}, []string{"spec: Forbidden: " + cannot}},
+	} {
+		old := minimal()
+		old.Spec.Containers[0].Resources.Requests = list("cpu", "500m")
+		old.Spec.Resources = c.old
+		p := old.DeepCopy()
+		p.Spec.Resources = c.new.DeepCopy()
+		var got []string
+		for _, err := range ValidateResize(p, old) {
+			got = append(got, err.Error())
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	old := minimal()
+	old.Status.NodeAllocatableResourceClaimStatuses = []corev1.NodeAllocatableResourceClaimStatus{{ResourceClaimName: "x"}}
+	if errs := ValidateResize(old.DeepCopy(), old); len(errs) != 1 || !strings.Contains(errs[0].Error(), "node allocatable resource claims cannot be resized") {
 		t.Error(errs)
 	}
 }

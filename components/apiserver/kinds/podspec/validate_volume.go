@@ -134,7 +134,11 @@ var members = []member{
 		return append(validateEphemeralVolume(s.Ephemeral, at), claimName(s.Name, s.meta, s.path.Child("name"))...)
 	}},
 	{name: "image", set: func(v *corev1.Volume) bool { return v.Image != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		return append(required1(s.Image.Reference, at.Child("reference")), pullPolicies(s.Image.PullPolicy, at.Child("pullPolicy"))...)
+		errs := pullPolicies(s.Image.PullPolicy, at.Child("pullPolicy"))
+		if s.meta != nil { // a template may leave it to who makes the pod
+			errs = append(required1(s.Image.Reference, at.Child("reference")), errs...)
+		}
+		return errs
 	}},
 }
 
