@@ -28,8 +28,9 @@ func (f *fixed) Set(value string) error {
 }
 
 const (
-	noGate = "the feature gate that it belongs to is off in this release"
-	noSkew = "the server is Kubernetes 1.36 and emulates no other"
+	noGate  = "the feature gate that it belongs to is off in this release"
+	noSkew  = "the server is Kubernetes 1.36 and emulates no other"
+	noPeers = "requests are passed on to no other API server (UnknownVersionInteroperabilityProxy)"
 )
 
 func addFixedFlags(fs *pflag.FlagSet) {
@@ -44,9 +45,9 @@ func addFixedFlags(fs *pflag.FlagSet) {
 		"emulation-forward-compatible":                {"bool", []string{"false"}, noSkew, ""},
 		"runtime-config-emulation-forward-compatible": {"bool", []string{"false"}, noSkew, ""},
 
-		"peer-advertise-ip":                     {"string", []string{""}, noGate + " (UnknownVersionInteroperabilityProxy)", ""},
-		"peer-advertise-port":                   {"string", []string{""}, noGate + " (UnknownVersionInteroperabilityProxy)", ""},
-		"peer-ca-file":                          {"string", []string{""}, noGate + " (UnknownVersionInteroperabilityProxy)", ""},
+		"peer-advertise-ip":                     {"string", []string{""}, noPeers, ""},
+		"peer-advertise-port":                   {"string", []string{""}, noPeers, ""},
+		"peer-ca-file":                          {"string", []string{""}, noPeers, ""},
 		"coordinated-leadership-lease-duration": {"duration", []string{"15s"}, noGate + " (CoordinatedLeaderElection)", ""},
 		"coordinated-leadership-renew-deadline": {"duration", []string{"10s"}, noGate + " (CoordinatedLeaderElection)", ""},
 		"coordinated-leadership-retry-period":   {"duration", []string{"2s"}, noGate + " (CoordinatedLeaderElection)", ""},
