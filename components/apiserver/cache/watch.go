@@ -130,16 +130,14 @@ func (c *Cache) join(w *Watcher, initial bool) error {
 	return nil
 }
 
-// Next returns what has happened since the last call, and waits if nothing has. The events are shared: they must not be
+// Next returns what has happened since the last call, and waits if nothing has; that an initial state is empty it tells by no
+// events. The events are shared: they must not be
 // changed, and the slice is good until the next call. It returns ctx's error when ctx ends, and when the watch is over a status error to be sent to the client:
 // Expired (410) if it fell behind.
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	for {
 		if w.initial != nil {
-			if events := w.nextInitial(); len(events) > 0 {
-				return events, nil
-			}
-			continue
+			return w.nextInitial(), nil
 		}
 		select {
 		case <-w.wake:
