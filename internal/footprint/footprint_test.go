@@ -9,22 +9,24 @@ import (
 
 func TestPercent(t *testing.T) {
 	for _, c := range []struct {
-		live  uint64
-		since time.Duration
-		want  int
+		live, roots uint64
+		since       time.Duration
+		want        int
 	}{
-		{0, time.Minute, 1200},
-		{12 << 20, time.Minute, 100},
-		{12 << 20, time.Second, 860},
-		{60 << 20, time.Second, 90},
-		{60 << 20, time.Minute, 50},
-		{90 << 20, time.Second, 50},
-		{110 << 20, time.Second, 60},
-		{200 << 20, time.Second, 100},
-		{1 << 30, time.Millisecond, 100},
-		{1 << 30, time.Minute, 50},
+		{0, 0, time.Minute, 1200},
+		{12 << 20, 0, time.Minute, 100},
+		{10 << 20, 2 << 20, time.Minute, 100},
+		{12 << 20, 0, time.Second, 660},
+		{12 << 20, 11 << 20, time.Second, 340},
+		{60 << 20, 0, time.Second, 60},
+		{60 << 20, 0, time.Minute, 50},
+		{90 << 20, 0, time.Second, 50},
+		{110 << 20, 0, time.Second, 60},
+		{200 << 20, 0, time.Second, 100},
+		{1 << 30, 0, time.Millisecond, 100},
+		{1 << 30, 0, time.Minute, 50},
 	} {
-		if got := percentFor(c.live, c.since); got != c.want {
+		if got := percentFor(c.live, c.roots, c.since); got != c.want {
 			t.Errorf("%d bytes alive after %v: %d %%, want %d", c.live, c.since, got, c.want)
 		}
 	}

@@ -15,10 +15,10 @@ import (
 // grow to some size before that happens at all; with more alive than that leaves room for, it grows by a fixed amount, and
 // when even this is little beside it, to twice its size. A calm one keeps small.
 const (
-	share = 50        // percent of what is alive, at least
-	busy  = 48 << 20  // bytes that a busy program may add at least
-	room  = 116 << 20 // bytes that a busy program may have, however little of it is alive
-	large = 96 << 20  // bytes alive from which a busy program may take more than busy
+	share = 50       // percent of what is alive, at least
+	busy  = 40 << 20 // bytes that a busy program may add at least
+	room  = 92 << 20 // bytes that a busy program may have, however little of it is alive
+	large = 96 << 20 // bytes alive from which a busy program may take more than busy
 	calm  = 12 << 20
 	// often is the time between two collections below which a program counts as busy.
 	often = 2 * time.Second
@@ -52,14 +52,15 @@ type beat struct{ pacer *pacer }
 
 func (p *pacer) await() {
 	runtime.SetFinalizer(&beat{p}, func(b *beat) {
-		b.pacer.adjust(live(), time.Now())
+		live, roots := measured()
+		b.pacer.adjust(live, roots, time.Now())
 		b.pacer.await()
 	})
 }
 
-func (p *pacer) adjust(live uint64, now time.Time) {
+func (p *pacer) adjust(live, roots uint64, now time.Time) {
 	sinceLast := now.Sub(p.last)
-	percent := percentFor(live, sinceLast)
+	percent := percentFor(live, roots, sinceLast)
 	p.last = now
 	if sinceLast < often {
 		p.rest.Reset(over)
@@ -70,8 +71,9 @@ func (p *pacer) adjust(live uint64, now time.Time) {
 	}
 }
 
-// percentFor is the growth that is allowed to a heap of which so many bytes are alive.
-func percentFor(live uint64, sinceLast time.Duration) int {
+// percentFor is the growth that is allowed to a heap of which so many bytes are alive. The percentage is one of these and of the
+// roots (stacks and global variables) together.
+func percentFor(live, roots uint64, sinceLast time.Duration) int {
 	spare := uint64(calm)
 	if sinceLast < often {
 		spare = max(busy, room-min(live, room))
@@ -80,12 +82,12 @@ func percentFor(live uint64, sinceLast time.Duration) int {
 		}
 	}
 	const step = 10 // setting it stops the world for a moment, so small changes don't count
-	return max(share, int(spare*100/max(live, 1<<20))/step*step)
+	return max(share, int(spare*100/max(live+roots, 1<<20))/step*step)
 }
 
-// live is what the last collection has found alive, in bytes.
-func live() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+// measured is what the last collection has found alive, and what it has looked through besides, in bytes.
+func measured() (live, roots uint64) {
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/globals:bytes"}, {Name: "/gc/scan/stack:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64(), samples[1].Value.Uint64() + samples[2].Value.Uint64()
 }
