@@ -176,6 +176,7 @@ func (s *Server) makeBootstrap() error {
 		AdvertiseAddress: ip, SecurePort: port, ServiceIP: s.ranges[0].Addr().Next().AsSlice(), ServiceCIDRs: s.ranges,
 		ClientCA: s.authn.ClientCA, RequestHeaderCA: s.authn.RequestHeaderCA, RequestHeader: s.config.RequestHeader,
 		Fairness: s.config.PriorityAndFairness, Clock: s.config.Clock,
+		StorageMigration: s.gates.On(gates.StorageVersionMigrator),
 	})
 	return nil
 }

@@ -12,8 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 	cliflag "k8s.io/component-base/cli/flag"
+	"k8s.io/component-base/featuregate"
 
 	"quintet.dev/quintet/components/apiserver/gates"
+	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
 // addReleaseFlags adds those that say what of the release is served. It is 1.36 as it is by default: saying so is fine, asking
@@ -22,7 +24,7 @@ func (c *Config) addReleaseFlags(fs *pflag.FlagSet) {
 	fs.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "Features, name=true|false. Those that can be set to what they are not by default: "+switches()+".")
 	apis := cliflag.ConfigurationMap{}
 	c.RuntimeConfig = apis
-	fs.Var(&apis, "runtime-config", "APIs, group/version=true|false or api/{ga,beta,alpha}=true|false; only the default of the release is supported.")
+	fs.Var(&apis, "runtime-config", "APIs, group/version=true|false or api/{ga,beta,alpha}=true|false; what isn't GA is not served, but for storagemigration.k8s.io/v1beta1 with the gate StorageVersionMigrator.")
 }
 
 // switches are the gates that can be set, for people.
@@ -32,6 +34,19 @@ func switches() string {
 		names = append(names, string(name))
 	}
 	return strings.Join(names, ", ")
+}
+
+// asked returns a kind of a version that isn't GA if it is to be served: it takes the gate, and --runtime-config for the
+// version or the resource.
+func (s *Server) asked(kind *kinds.Kind, gate featuregate.Feature) []*kinds.Kind {
+	setting, ok := s.config.RuntimeConfig[kind.Hub.String()+"/"+kind.Resource]
+	if !ok {
+		setting = s.config.RuntimeConfig[kind.Hub.String()]
+	}
+	if wanted, err := strconv.ParseBool(setting); err != nil || !wanted || !s.gates.On(gate) {
+		return nil // what is wrong with a setting checkRelease tells
+	}
+	return []*kinds.Kind{kind}
 }
 
 func (s *Server) setGates() (err error) {

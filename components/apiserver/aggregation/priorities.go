@@ -27,6 +27,8 @@ var builtIn = map[string]priority{
 	"v1.discovery.k8s.io":             {16200, 15},
 	"v1.resource.k8s.io":              {16200, 21},
 	"v1.flowcontrol.apiserver.k8s.io": {16100, 21},
+
+	"v1beta1.storagemigration.k8s.io": {15800, 9},
 }
 
 // custom is that of all custom resources.

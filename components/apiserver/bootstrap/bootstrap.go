@@ -26,6 +26,8 @@ import (
 // Config describes the server that bootstraps.
 type Config struct {
 	Objects objects.Store
+	// StorageMigration adds the role of the controller that migrates stored objects.
+	StorageMigration bool
 	// Identity tells API servers of one cluster apart; the host's name is usual.
 	Identity string
 	// AdvertiseAddress and SecurePort are where clients in the cluster reach this server; without an address they can't.

@@ -18,13 +18,18 @@ import (
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#auto-reconciliation).
 func (b *Bootstrap) policySteps() []step {
 	var steps []step
-	for _, r := range policy.ClusterRoles() {
+	roles, bindings := policy.ClusterRoles(), policy.ClusterRoleBindings()
+	if b.cfg.StorageMigration {
+		role, binding := policy.StorageMigration()
+		roles, bindings = append(roles, role), append(bindings, binding)
+	}
+	for _, r := range roles {
 		steps = append(steps, b.roleStep("cluster role "+r.Name, reconciliation.ClusterRoleRuleOwner{ClusterRole: r}))
 	}
 	for _, r := range policy.Roles() {
 		steps = append(steps, b.roleStep("role "+r.Namespace+"/"+r.Name, reconciliation.RoleRuleOwner{Role: r}))
 	}
-	for _, rb := range policy.ClusterRoleBindings() {
+	for _, rb := range bindings {
 		steps = append(steps, b.bindingStep("cluster role binding "+rb.Name, reconciliation.ClusterRoleBindingAdapter{ClusterRoleBinding: rb}))
 	}
 	for _, rb := range policy.RoleBindings() {

@@ -21,6 +21,8 @@ const (
 	APIResponseCompression featuregate.Feature = "APIResponseCompression"
 	// StorageVersionHash lets discovery tell which resources are stored as one.
 	StorageVersionHash featuregate.Feature = "StorageVersionHash"
+	// StorageVersionMigrator lets StorageVersionMigrations be served, where --runtime-config asks for their version too.
+	StorageVersionMigrator featuregate.Feature = "StorageVersionMigrator"
 )
 
 // Switches lists the gates that can be set to what they are not by default.
@@ -28,6 +30,7 @@ func Switches() []featuregate.Feature {
 	return []featuregate.Feature{
 		APIResponseCompression,
 		StorageVersionHash,
+		StorageVersionMigrator,
 	}
 }
 

@@ -288,11 +288,14 @@ func special(name string, verbs ...string) Subresource {
 	return Subresource{Name: name, Verbs: verbs}
 }
 
+// minor is that of the Kubernetes release that the table is of.
+const minor = 36
+
 // deprecate makes a version warn its users if its Go type says that it is to go.
 func deprecate(k *Kind, v *Version) {
 	obj := v.New()
 	obj.GetObjectKind().SetGroupVersionKind(v.WithKind(k.Name))
-	if v.DeprecationWarning == "" {
+	if v.DeprecationWarning == "" && deprecation.IsDeprecated(obj, 1, minor) {
 		v.DeprecationWarning = deprecation.WarningMessage(obj)
 	}
 	v.RemovedRelease = deprecation.RemovedRelease(obj)

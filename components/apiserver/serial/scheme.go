@@ -22,6 +22,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	storagemigrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,7 +30,7 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// NewScheme returns a scheme with the types of every API group that is served in a GA version, and the meta types
+// NewScheme returns a scheme with the types of every API group that is served in a GA version, of migrations of stored objects, and the meta types
 // (options, Status, WatchEvent, Table, PartialObjectMetadata). It has no conversions between versions and no defaults:
 // both are in the table of kinds.
 func NewScheme() *runtime.Scheme {
@@ -56,6 +57,7 @@ func NewScheme() *runtime.Scheme {
 		resourcev1.AddToScheme,
 		schedulingv1.AddToScheme,
 		storagev1.AddToScheme,
+		storagemigrationv1beta1.AddToScheme,
 		apiextensionsv1.AddToScheme,
 		apiregistrationv1.AddToScheme,
 		metav1.AddMetaToScheme,

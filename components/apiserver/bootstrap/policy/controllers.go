@@ -8,6 +8,14 @@ type controller struct {
 	rules []rbacv1.PolicyRule
 }
 
+func (c controller) role() *rbacv1.ClusterRole {
+	return clusterRole("system:controller:"+c.name, c.rules...)
+}
+
+func (c controller) binding() *rbacv1.ClusterRoleBinding {
+	return toClusterRole("system:controller:"+c.name, account(c.name))
+}
+
 // controllers is the table of what each controller needs.
 func controllers() []controller {
 	all := append(workloadControllers(), clusterControllers()...)
@@ -145,4 +153,14 @@ func storageControllers() []controller {
 		{"volumeattributesclass-protection-controller", []rbacv1.PolicyRule{
 			rule(read, core, pvc), rule(read, core, pv), rule(read+" update", storage, "volumeattributesclasses"), eventsRule()}},
 	}
+}
+
+// storageMigrator applies nothing to each object, which writes it as it is stored today. Creating is what applying to an
+// object is that is gone meanwhile; it fails then, as it names the uid.
+func storageMigrator() controller {
+	const definitions = "apiextensions.k8s.io"
+	return controller{"storage-version-migrator-controller", []rbacv1.PolicyRule{
+		rule("list create patch", "*", "*"), rule("get", definitions, "customresourcedefinitions"),
+		rule("patch", definitions, "customresourcedefinitions/status"),
+		rule("update", "storagemigration.k8s.io", "storageversionmigrations/status")}}
 }

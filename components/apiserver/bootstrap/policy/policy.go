@@ -139,9 +139,15 @@ func ClusterRoles() []*rbacv1.ClusterRole {
 	roles := append(publicRoles(), userRoles()...)
 	roles = append(roles, componentRoles()...)
 	for _, c := range controllers() {
-		roles = append(roles, clusterRole("system:controller:"+c.name, c.rules...))
+		roles = append(roles, c.role())
 	}
 	return roles
+}
+
+// StorageMigration is the role, and its binding, of the controller that migrates stored objects, for servers that let it.
+func StorageMigration() (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding) {
+	c := storageMigrator()
+	return c.role(), c.binding()
 }
 
 // ClusterRoleBindings lists all default ClusterRoleBindings.
@@ -162,7 +168,7 @@ func ClusterRoleBindings() []*rbacv1.ClusterRoleBinding {
 		toClusterRole("system:node"),
 	}
 	for _, c := range controllers() {
-		bindings = append(bindings, toClusterRole("system:controller:"+c.name, account(c.name)))
+		bindings = append(bindings, c.binding())
 	}
 	return bindings
 }
