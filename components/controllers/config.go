@@ -5,9 +5,11 @@ package controllers
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +44,8 @@ type Config struct {
 
 	// Controllers are the names to run: "*" is all, "-name" is not that one.
 	Controllers []string
+	// FeatureGates has what is on besides upstream's defaults; StorageVersionMigrator is the only one that can be.
+	FeatureGates map[string]bool
 	// UseServiceAccountCredentials lets each controller speak as a service account of its own.
 	UseServiceAccountCredentials bool
 	// LeaderElection lets one of several managers work.
@@ -175,6 +179,11 @@ func (c *Config) validate() error {
 		}
 		if _, err := clientcmd.LoadFromFile(file); err != nil {
 			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.FeatureGates)) {
+		if name != storageVersionMigrator {
+			errs = append(errs, fmt.Errorf("--feature-gates: %s can't be set; only %s can", name, storageVersionMigrator))
 		}
 	}
 	if _, err := c.enabled(); err != nil {

@@ -1,6 +1,12 @@
 package controllers
 
-import "github.com/spf13/pflag"
+import (
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
+)
+
+// storageVersionMigrator is the feature gate of the controller that migrates stored objects, off by default.
+const storageVersionMigrator = "StorageVersionMigrator"
 
 // AddFlags adds upstream's flags; what c holds is their default.
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
@@ -13,6 +19,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.MinResyncPeriod, "min-resync-period", c.MinResyncPeriod, "how often every object is looked at again without an event")
 
 	fs.StringSliceVar(&c.Controllers, "controllers", c.Controllers, "controllers to run: '*' is all, 'name' is that one, '-name' is not that one; all: "+names())
+	fs.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "features, name=true|false; there is but one that can be set: "+storageVersionMigrator)
 	fs.BoolVar(&c.UseServiceAccountCredentials, "use-service-account-credentials", c.UseServiceAccountCredentials, "let each controller speak as a service account of its own")
 
 	c.LeaderElection.AddFlags(fs, "kube-controller-manager")

@@ -115,6 +115,8 @@ func list() []entry {
 			"validatingadmissionpolicy-status", func(c *Config) int { return c.ConcurrentPolicySyncs }, makePolicyStatus, ""},
 		{"service-cidr-controller", "service-cidr-controller", "service-cidrs-controller", "service-cidr-controller", five,
 			plain(servicecidrs.New), "networking.k8s.io/v1/servicecidrs"},
+		{"storage-version-migrator-controller", "svm", "storage-version-migrator-controller", "storage-version-migrator-controller", five, makeStorageMigrator,
+			"storagemigration.k8s.io/v1beta1/storageversionmigrations"},
 		{"node-ipam-controller", "nodeipam", "node-controller", "cidrAllocator", one, makeNodeIPAM, ""},
 	}
 }

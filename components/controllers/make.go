@@ -26,6 +26,7 @@ import (
 	"quintet.dev/quintet/components/controllers/rootca"
 	"quintet.dev/quintet/components/controllers/runner"
 	"quintet.dev/quintet/components/controllers/satoken"
+	"quintet.dev/quintet/components/controllers/storageversionmigrator"
 )
 
 func makeRootCA(h *host, env runner.Env) (runner.Controller, error) {
@@ -141,6 +142,26 @@ func makePolicyStatus(h *host, env runner.Env) (runner.Controller, error) {
 		SchemaResolver: &resolver.ClientDiscoveryResolver{Discovery: resources},
 		RestMapper:     newMapper(resources, env.Clock),
 	})
+}
+
+func makeStorageMigrator(h *host, env runner.Env) (runner.Controller, error) {
+	if !h.config.FeatureGates[storageVersionMigrator] {
+		return nil, nil
+	}
+	config := hurried(h.clients.config("storage-version-migrator-controller"), 20, 100) // it may have to write everything there is
+	resources, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	anything, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return storageversionmigrator.New(env, storageversionmigrator.Sources{Discovery: resources, Metadata: objects, Dynamic: anything})
 }
 
 func makeDisruption(h *host, env runner.Env) (runner.Controller, error) {
