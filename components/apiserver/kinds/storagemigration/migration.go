@@ -4,7 +4,6 @@ package storagemigration
 
 import (
 	"strings"
-	"time"
 
 	migrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -89,7 +88,7 @@ func Columns() show.Columns {
 }
 
 // Row are the cells of a migration.
-func Row(m *migration, _ time.Time) []any {
+func Row(m *migration) []any {
 	status := "Unknown"
 	for _, c := range m.Status.Conditions {
 		switch what := migrationv1beta1.MigrationConditionType(c.Type); what {

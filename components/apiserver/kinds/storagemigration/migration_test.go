@@ -2,7 +2,6 @@ package storagemigration
 
 import (
 	"testing"
-	"time"
 
 	migrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,11 +64,11 @@ func TestValidateStatus(t *testing.T) {
 func TestRow(t *testing.T) {
 	m := at("", migrationv1beta1.MigrationRunning)
 	m.Name = "m"
-	if row := Row(m, time.Time{}); row[0] != "m" || row[1] != "deployments.apps" || row[2] != "Running" || len(row) != len(Columns()) {
+	if row := Row(m); row[0] != "m" || row[1] != "deployments.apps" || row[2] != "Running" || len(row) != len(Columns()) {
 		t.Errorf("%v", row)
 	}
 	m.Status.Conditions[0].Status = metav1.ConditionFalse
-	if row := Row(m, time.Time{}); row[2] != "Unknown" {
+	if row := Row(m); row[2] != "Unknown" {
 		t.Errorf("%v", row)
 	}
 }
