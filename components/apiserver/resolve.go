@@ -69,7 +69,7 @@ func (s serviceResolver) endpoint(ctx context.Context, service *corev1.Service, 
 // readyIn are those who serve a port of a Service.
 func readyIn(slice *discoveryv1.EndpointSlice, portName string) (out []*url.URL) {
 	for _, p := range slice.Ports {
-		if p.Port == nil || p.Name != nil && *p.Name != portName {
+		if p.Port == nil || p.Name == nil || *p.Name != portName {
 			continue
 		}
 		for _, e := range slice.Endpoints {

@@ -136,7 +136,7 @@ func serves(slice *discoveryv1.EndpointSlice, portName string) bool {
 		return len(e.Addresses) > 0 && (e.Conditions.Ready == nil || *e.Conditions.Ready)
 	})
 	return ready && slices.ContainsFunc(slice.Ports, func(p discoveryv1.EndpointPort) bool {
-		return p.Name == nil && portName == "" || p.Name != nil && *p.Name == portName
+		return p.Port != nil && p.Name != nil && *p.Name == portName
 	})
 }
 

@@ -18,7 +18,7 @@ func TestLacks(t *testing.T) {
 		return &discoveryv1.EndpointSlice{
 			ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{discoveryv1.LabelServiceName: of}},
 			Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"192.0.2.1"}, Conditions: discoveryv1.EndpointConditions{Ready: ready}}},
-			Ports:      []discoveryv1.EndpointPort{{Name: &port}},
+			Ports:      []discoveryv1.EndpointPort{{Name: &port, Port: new(int32(8443))}},
 		}
 	}
 	tests := []struct {

@@ -11,15 +11,19 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/apiserver/openapi"
 )
 
-// documents are what a server says of itself in OpenAPI. They are fetched when somebody asks for them.
+// documents are what a server says of itself in OpenAPI. They are fetched when somebody asks for them; who asks meanwhile
+// waits for the same answer.
 type documents struct {
-	mu  sync.Mutex
+	fetches singleflight.Group // by path
+
+	mu  sync.Mutex // not held while something is fetched
 	v2  fetched
 	v3  fetched
 	own map[string]string // made of v3: the documents of the group version
@@ -45,9 +49,9 @@ func (t route) GroupVersion() schema.GroupVersion { return t.groupVersion() }
 // DocumentV2 implements openapi.Source.
 func (t route) DocumentV2(ctx context.Context) *openapi.Document {
 	d := &t.documents
+	t.refresh(ctx, &d.v2, "/openapi/v2")
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	t.refresh(ctx, &d.v2, "/openapi/v2")
 	if d.v2.body == nil {
 		return nil
 	}
@@ -57,18 +61,10 @@ func (t route) DocumentV2(ctx context.Context) *openapi.Document {
 // PathsV3 implements openapi.Source.
 func (t route) PathsV3(ctx context.Context) map[string]string {
 	d := &t.documents
+	t.refresh(ctx, &d.v3, "/openapi/v3")
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !t.refresh(ctx, &d.v3, "/openapi/v3") {
-		return d.own
-	}
-	own, err := t.pathsIn(d.v3.body)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "An extension server's list of OpenAPI documents can't be read", "name", t.name)
-		return d.own
-	}
-	d.own = own
-	return own
+	return d.own
 }
 
 // pathsIn reads a list of documents, and picks those of the group version and its group. nil says that there is no list.
@@ -98,36 +94,66 @@ func (t route) pathsIn(body []byte) (map[string]string, error) {
 	return own, nil
 }
 
-// refresh fetches a document again if it is old, and reports whether it is another one now. A server that says that it
-// has none has none.
-func (t route) refresh(ctx context.Context, f *fetched, path string) (changed bool) {
-	now := t.owner.config.Clock.Now()
-	if !t.available || !f.at.IsZero() && now.Sub(f.at) < documentFresh {
-		return false
+// refresh fetches a document again if it is old, and returns when that is done or ctx ends. Whoever asked first may leave
+// without spoiling it for the others.
+func (t route) refresh(ctx context.Context, f *fetched, path string) {
+	d := &t.documents
+	d.mu.Lock()
+	due := t.available && (f.at.IsZero() || t.owner.config.Clock.Since(f.at) >= documentFresh)
+	d.mu.Unlock()
+	if !due {
+		return
 	}
+	done := d.fetches.DoChan(path, func() (any, error) {
+		t.fetch(context.WithoutCancel(ctx), f, path)
+		return nil, nil
+	})
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// fetch asks for a document, and takes in what comes.
+func (t route) fetch(ctx context.Context, f *fetched, path string) {
+	d := &t.documents
+	d.mu.Lock()
+	etag := f.etag
+	d.mu.Unlock()
 	header := http.Header{"Accept": {"application/json"}, "X-Remote-User": {compiler}}
-	if f.etag != "" {
-		header.Set("If-None-Match", f.etag)
+	if etag != "" {
+		header.Set("If-None-Match", etag)
 	}
 	got, err := t.get(ctx, path, header, documentTimeout)
-	if ctx.Err() != nil {
-		return false
-	}
-	f.at = now
-	switch {
-	case err != nil:
+	if err != nil {
 		klog.FromContext(ctx).Error(err, "An extension server's OpenAPI document can't be fetched", "name", t.name, "path", path)
-		return false
-	case got.code == http.StatusOK:
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f.at = t.owner.config.Clock.Now()
+	if err != nil || !f.take(got) || f != &d.v3 {
+		return
+	}
+	own, err := t.pathsIn(f.body)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "An extension server's list of OpenAPI documents can't be read", "name", t.name)
+		return
+	}
+	d.own = own
+}
+
+// take takes in an answer, and reports whether it is another document. A server that says that it has none has none.
+func (f *fetched) take(got *answer) (changed bool) {
+	switch got.code {
+	case http.StatusOK:
 		f.body, f.etag = got.body, got.header.Get("ETag")
 		if f.etag == "" {
 			f.etag = fmt.Sprintf(`"%X"`, sha512.Sum512(got.body))
 		}
 		return true
-	case got.code == http.StatusNotFound, got.code == http.StatusForbidden:
+	case http.StatusNotFound, http.StatusForbidden:
 		changed = f.body != nil
 		f.body, f.etag = nil, ""
-		return changed
 	}
-	return false
+	return changed
 }
