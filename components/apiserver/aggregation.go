@@ -25,7 +25,10 @@ func (c *Config) addAggregatorFlags(fs *pflag.FlagSet) {
 
 // makeAggregator makes what lets others serve group versions, and what tells of theirs and of ours.
 func (s *Server) makeAggregator() (err error) {
-	s.custom.discovery, s.custom.openapi = discovery.New(s.endpoint(), s.gates.On(gates.StorageVersionHash)), openapi.New(release.Get().GitVersion)
+	s.custom.discovery = discovery.New(discovery.Config{
+		Address: s.endpoint(), Hashes: s.gates.On(gates.StorageVersionHash), CBOR: s.gates.On(gates.CBORServingAndStorage),
+	})
+	s.custom.openapi = openapi.New(release.Get().GitVersion, s.gates.On(gates.CBORServingAndStorage))
 	s.aggregator, err = aggregation.New(aggregation.Config{
 		Objects: s.local, Services: s.resolver(), Clock: s.config.Clock,
 		Dial: s.egress.Cluster(), PassRedirects: s.config.PassRedirects,

@@ -148,6 +148,9 @@ type Config struct {
 	MetricLabelsFile  string
 	ShowHiddenMetrics string // the release before this, to show what was deprecated in it
 
+	// CommandLine is all flags with their values, for /flagz, which isn't there without.
+	CommandLine func() map[string]string
+
 	FeatureGates  map[string]bool   // which of them can be set is in package gates
 	RuntimeConfig map[string]string // group/version[/resource] or api/<stage>: true or false; must be what is served
 

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
+
+	"quintet.dev/quintet/components/apiserver"
 )
 
 const widgetSchema = `
@@ -84,9 +86,9 @@ type customFixture struct {
 	dynamic     dynamic.Interface
 }
 
-func startDynamic(t *testing.T) *customFixture {
+func startDynamic(t *testing.T, change ...func(*apiserver.Config)) *customFixture {
 	t.Helper()
-	f := &customFixture{fixture: start(t)}
+	f := &customFixture{fixture: start(t, change...)}
 	f.definitions = extensions.NewForConfigOrDie(f.as("admin"))
 	f.dynamic = dynamic.NewForConfigOrDie(f.as("admin"))
 	return f

@@ -24,6 +24,11 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	c.addAggregatorFlags(fs)
 	c.Serving.addFlags(fs)
 	addFixedFlags(fs)
+	c.CommandLine = func() map[string]string {
+		out := map[string]string{}
+		fs.VisitAll(func(f *pflag.Flag) { out[f.Name] = f.Value.String() })
+		return out
+	}
 }
 
 func (c *Config) addStoreFlags(fs *pflag.FlagSet) {

@@ -3,9 +3,22 @@ package apiserver_test
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	clientfeatures "k8s.io/client-go/features"
+	features "k8s.io/client-go/features/testing"
+	"k8s.io/utils/clock"
+
 	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
 func gated(set map[string]bool) func(*apiserver.Config) {
@@ -41,3 +54,114 @@ func TestGateAPIResponseCompression(t *testing.T) {
 		}
 	}
 }
+
+// TestGateCBOR has a client of custom resources speak nothing else, and looks at what lies in the store.
+func TestGateCBOR(t *testing.T) {
+	features.SetFeatureDuringTest(t, clientfeatures.ClientsAllowCBOR, true)
+	features.SetFeatureDuringTest(t, clientfeatures.ClientsPreferCBOR, true)
+	store := memory.New(clock.RealClock{})
+	f := startDynamic(t, gated(map[string]bool{"CBORServingAndStorage": true}), func(c *apiserver.Config) { c.Store = store })
+	f.define(t, widgetDefinition(t))
+	spoken := &mediaTypes{}
+	config := f.as("admin")
+	config.Wrap(spoken.wrap)
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := client.Resource(widgets).Namespace("default")
+	events, err := in.Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Stop()
+	made, err := in.Create(t.Context(), widget(t, "a", `spec: {color: red}`), metav1.CreateOptions{FieldManager: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := <-events.ResultChan(); e.Type != watch.Added || !apiequality.Semantic.DeepEqual(e.Object, made) {
+		t.Errorf("the watch shows %v, want %v", e, made)
+	}
+	applied := widget(t, "a", `spec: {color: red}`)
+	applied.SetLabels(map[string]string{"by": "apply"})
+	if made, err = in.Apply(t.Context(), "a", applied, metav1.ApplyOptions{FieldManager: "other", Force: true}); err != nil || made.GetLabels()["by"] != "apply" {
+		t.Errorf("applied: %v, %v", made, err)
+	}
+	list, err := in.List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 || !apiequality.Semantic.DeepEqual(&list.Items[0], made) {
+		t.Errorf("the list shows %v, %v", list, err)
+	}
+	if err := in.Delete(t.Context(), "none", metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("got %v", err)
+	}
+	for _, want := range []string{"application/cbor", "application/cbor-seq", "application/apply-patch+cbor"} {
+		if !spoken.saw(want) {
+			t.Errorf("nothing was in %s", want)
+		}
+	}
+	if spoken.saw("application/json") {
+		t.Error("something was in JSON")
+	}
+	page, err := store.List(t.Context(), storage.Range{Prefix: "/registry/" + widgets.Group + "/" + widgets.Resource + "/"})
+	if err != nil || len(page.Items) != 1 || !serial.IsCBOR(page.Items[0].Value) {
+		t.Errorf("stored: %v, %v", page.Items, err)
+	}
+}
+
+// TestCBORIsOff: without its gate it is in no list of media types, and refused.
+func TestCBORIsOff(t *testing.T) {
+	f := start(t)
+	const path = "/api/v1/namespaces/default/configmaps"
+	for _, c := range []struct {
+		method, path, header, value string
+		code                        int
+	}{
+		{"GET", path, "Accept", "application/cbor", 406},
+		{"GET", path + "?watch=1", "Accept", "application/cbor-seq", 406},
+		{"GET", "/apis/apps/v1", "Accept", "application/cbor", 406},
+		{"POST", path, "Content-Type", "application/cbor", 415},
+		{"DELETE", path + "/kube-root-ca.crt", "Content-Type", "application/cbor", 415},
+		{"PATCH", path + "/a?fieldManager=m", "Content-Type", "application/apply-patch+cbor", 415},
+	} {
+		resp, text := f.with(t, c.method, c.path, "\xa0", c.header, c.value)
+		if resp.StatusCode != c.code || strings.Contains(text, "cbor") {
+			t.Errorf("%s %s: %d %s", c.method, c.path, resp.StatusCode, text)
+		}
+	}
+}
+
+// mediaTypes notes in which forms bodies go and come.
+type mediaTypes struct {
+	mu   sync.Mutex
+	seen map[string]bool
+}
+
+func (m *mediaTypes) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTrip(func(r *http.Request) (*http.Response, error) {
+		m.note(r.Header)
+		resp, err := next.RoundTrip(r)
+		if err == nil {
+			m.note(resp.Header)
+		}
+		return resp, err
+	})
+}
+
+func (m *mediaTypes) note(h http.Header) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.seen == nil {
+		m.seen = map[string]bool{}
+	}
+	m.seen[h.Get("Content-Type")] = true
+}
+
+func (m *mediaTypes) saw(media string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.seen[media]
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

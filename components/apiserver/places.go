@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/server"
 	"quintet.dev/quintet/components/apiserver/storage"
@@ -168,7 +169,7 @@ func (s *Server) makeCaches() error {
 	return s.each(func(p *place) (err error) {
 		p.caches, err = cache.NewSet(cache.Config{
 			Store: p.store, Prefix: s.config.EtcdPrefix, Encodings: s.config.EncodingMemory, Clock: s.config.Clock,
-			Media: s.config.StorageMediaType,
+			Media: s.config.StorageMediaType, CBOR: s.gates.On(gates.CBORServingAndStorage),
 		})
 		return err
 	})

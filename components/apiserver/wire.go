@@ -27,6 +27,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
+	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/measures"
 	"quintet.dev/quintet/components/apiserver/objects"
@@ -186,6 +187,7 @@ func (s *Server) makeAPI() (err error) {
 	s.api = handlers.New(handlers.Config{
 		Resources: s.table, Scheme: s.scheme, Codec: s.codec, Clock: s.config.Clock, MinWatch: s.config.Serving.MinRequestTimeout,
 		NoCollector: s.config.NoGarbageCollection, DeleteWorkers: s.config.DeleteCollectionWorkers,
+		CBOR:          s.gates.On(gates.CBORServingAndStorage),
 		NoCompression: !s.gates.On(gates.APIResponseCompression),
 		Meter:         measures.NewRequests(s.registry),
 		Admission:     s.admission, Authorizer: s.authz, Posts: s.posts(), Connects: connects,
@@ -196,23 +198,31 @@ func (s *Server) makeAPI() (err error) {
 // paths is everything that is not a resource.
 func (s *Server) paths() *server.Mux {
 	m := server.NewMux()
-	m.Service("/version", onlyGet(serveVersion))
+	m.Service("/version", onlyGet("application/json", serveVersion))
 	s.installProfiles(m)
+	s.installPages(m)
 	s.fairness.install(m)
 	s.installLogs(m)
 	s.installIssuer(m)
 	s.installDiscovery(m)
-	m.Exact("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		paths := append(slices.DeleteFunc(m.List(), unlisted), s.custom.discovery.Paths()...)
-		slices.Sort(paths)
-		writeJSON(w, map[string][]string{"paths": slices.Compact(paths)})
-	}))
+	index := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, map[string][]string{"paths": s.listed(m)})
+	})
+	m.Exact("/", index)
+	m.Exact("/index.html", index)
 	return m
+}
+
+// listed are the paths that are told of.
+func (s *Server) listed(m *server.Mux) []string {
+	paths := append(slices.DeleteFunc(m.List(), unlisted), s.custom.discovery.Paths()...)
+	slices.Sort(paths)
+	return slices.Compact(paths)
 }
 
 // unlisted are the paths of which the list doesn't tell.
 func unlisted(path string) bool {
-	return path == "/" || path == "/api/" || strings.HasPrefix(path, "/debug/")
+	return path == "/" || path == "/index.html" || path == "/api/" || strings.HasPrefix(path, "/debug/")
 }
 
 // installDiscovery tells what is served.
@@ -233,14 +243,19 @@ func (s *Server) installIssuer(m *server.Mux) {
 	if err != nil {
 		return
 	}
-	m.Service(tokens.ConfigurationPath, onlyGet(documents.ServeConfiguration))
-	m.Service(tokens.KeysPath, onlyGet(documents.ServeKeys))
+	m.Service(tokens.ConfigurationPath, onlyGet("application/json", documents.ServeConfiguration))
+	m.Service(tokens.KeysPath, onlyGet("application/jwk-set+json", documents.ServeKeys))
 }
 
-func onlyGet(h http.HandlerFunc) http.Handler {
+// onlyGet serves by one method what has but one form; "" is whatever it may be.
+func onlyGet(media string, h http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
 			answer.Error(w, r, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, "", schema.GroupResource{}, "", "", 0, false))
+			return
+		}
+		if accept := r.Header.Get("Accept"); accept != "" && media != "" && !negotiate.Named(accept, media, "*/*") {
+			answer.Error(w, r, negotiate.NotAvailable(media))
 			return
 		}
 		h(w, r)

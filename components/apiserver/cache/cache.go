@@ -87,7 +87,7 @@ func newCache(s *Set, kind *kinds.Kind) *Cache {
 		set: s, kind: kind,
 		resource: schema.GroupResource{Group: kind.Hub.Group, Resource: kind.Resource},
 		prefix:   s.prefix + kind.Prefix + "/",
-		stored:   serial.NewStorage(kind, s.config.Media),
+		stored:   serial.NewStorage(kind, s.config.mediaOf(kind)),
 		formats:  makeFormats(kind, s.budget),
 		ready:    make(chan struct{}), closed: make(chan struct{}),
 		history: ring{limit: s.config.Events},

@@ -35,7 +35,7 @@ func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
 	formats := map[formatKey]*Format{}
 	for i := range kind.Versions {
 		v := &kind.Versions[i]
-		for _, media := range []serial.MediaType{serial.JSON, serial.Protobuf} {
+		for _, media := range []serial.MediaType{serial.JSON, serial.Protobuf, serial.CBOR} {
 			for _, shape := range []Shape{Whole, Metadata, MetadataV1beta1} {
 				gvk := v.WithKind(kind.Name)
 				switch shape {

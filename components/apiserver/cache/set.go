@@ -24,6 +24,8 @@ type Config struct {
 	Prefix string
 	// Media is the media type of objects in the store, for kinds that have that form; protobuf if empty.
 	Media string
+	// CBOR writes custom resources so, whatever Media is.
+	CBOR bool
 	// Encodings bounds the memory of encoded objects, in bytes; 32 MiB if 0.
 	Encodings int64
 	// Events is how many events a resource remembers at most; 10,000 if 0.
@@ -44,6 +46,14 @@ const slowStart = 5 * time.Second
 
 // retryPause is waited before the store is asked again after a failure.
 const retryPause = 50 * time.Millisecond
+
+// mediaOf is the media type of a kind's objects in the store.
+func (c *Config) mediaOf(kind *kinds.Kind) string {
+	if c.CBOR && kind.Custom != nil {
+		return runtime.ContentTypeCBOR
+	}
+	return c.Media
+}
 
 // Set is the caches of all resources of a store.
 type Set struct {

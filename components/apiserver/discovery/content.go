@@ -40,8 +40,8 @@ type groupVersion struct {
 	elsewhere *apidiscoveryv2.APIVersionDiscovery
 }
 
-func newContent(in Input, address string, hashes bool) *content {
-	c := &content{address: address, hashes: hashes, byName: map[string]*group{}}
+func newContent(in Input, config Config) *content {
+	c := &content{config: config, byName: map[string]*group{}}
 	for _, kind := range in.Kinds {
 		for _, v := range kind.Versions {
 			if v.Unserved || in.Elsewhere[v.GroupVersion] != nil {
@@ -158,7 +158,7 @@ func (c *content) place(path string) place {
 	}
 	g, v := c.find(path)
 	switch {
-	case v != nil && v.builtIn():
+	case v != nil && v.builtIn(), v == nil && g != nil && g.name == first:
 		return own
 	case v != nil, g != nil:
 		return aggregate

@@ -28,17 +28,25 @@ import (
 
 // Server answers discovery. Its content is replaced as a whole.
 type Server struct {
-	address string
-	hashes  bool
+	config  Config
 	content atomic.Pointer[content]
 	mu      sync.Mutex // guards input
 	input   Input
 }
 
-// New makes a server that serves nothing yet. address is the host and port that clients are told in /api; hashes tell which
-// resources are stored as one.
-func New(address string, hashes bool) *Server {
-	s := &Server{address: address, hashes: hashes}
+// Config of a Server.
+type Config struct {
+	// Address is the host and port that clients are told in /api.
+	Address string
+	// Hashes tell which resources are stored as one.
+	Hashes bool
+	// CBOR is one of the forms of the lists of the program's own resources.
+	CBOR bool
+}
+
+// New makes a server that serves nothing yet.
+func New(config Config) *Server {
+	s := &Server{config: config}
 	s.Set(nil)
 	return s
 }
@@ -57,7 +65,7 @@ func (s *Server) change(change func(*Input)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.input)
-	s.content.Store(newContent(s.input, s.address, s.hashes))
+	s.content.Store(newContent(s.input, s.config))
 }
 
 // Paths lists what is answered, for the list of paths at "/".
@@ -85,8 +93,7 @@ func root(group string) string {
 
 // content is one state of what is told. Documents are made when they are first asked for.
 type content struct {
-	address               string
-	hashes                bool
+	config                Config
 	byName                map[string]*group
 	byService, byPriority []*group // the orders of the plain and of the aggregated form
 	made                  sync.Map // documentKey -> *document
@@ -126,10 +133,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		key.media, key.aggregated = wantsAggregated(r)
 	}
 	if !key.aggregated {
-		choice, err := negotiate.Offer{Media: negotiate.All}.Accept(r)
-		if err != nil && at == own {
-			err = negotiate.NotAvailable(serial.JSON.String(), serial.YAML.String(), serial.Protobuf.String())
-		}
+		choice, err := c.choose(at, r)
 		if err != nil {
 			answer.Error(w, r, err)
 			return
@@ -159,6 +163,22 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(d.shown(r, key.media))
 }
 
+// choose chooses the form of a document of the plain form.
+func (c *content) choose(at place, r *http.Request) (negotiate.Choice, error) {
+	offer := negotiate.Offer{Media: negotiate.All}
+	if _, version := c.find(strings.TrimSuffix(r.URL.Path, "/")); at == own && version != nil && c.config.CBOR {
+		offer = negotiate.Offer{Media: negotiate.Formats(true), CBOR: true}
+	}
+	known := make([]string, len(offer.Media))
+	for i, m := range offer.Media {
+		known[i] = m.String()
+	}
+	if accept := r.Header.Get("Accept"); at == own && accept != "" && !negotiate.Named(accept, append(known, "*/*")...) {
+		return negotiate.Choice{}, negotiate.NotAvailable(known...)
+	}
+	return offer.Accept(r)
+}
+
 // generic is an error that has nothing to tell but its code.
 func generic(code int) error {
 	return apierrors.NewGenericServerResponse(code, "", schema.GroupResource{}, "", "", 0, false)
@@ -181,6 +201,7 @@ func wantsAggregated(r *http.Request) (serial.MediaType, bool) {
 	for _, clause := range goautoneg.ParseAccept(strings.Join(r.Header["Accept"], ",")) {
 		media, params := clause.Type+"/"+clause.SubType, clause.Params
 		format, known := serial.ParseMediaType(media)
+		known = known && format != serial.CBOR
 		if params["as"] == "" && (known || media == "*/*") {
 			return 0, false
 		}

@@ -45,7 +45,7 @@ func table() []*kinds.Kind {
 }
 
 func serve(t *testing.T) *httptest.Server {
-	s := New("192.0.2.1:6443", true)
+	s := New(Config{Address: "192.0.2.1:6443", Hashes: true})
 	s.Set(table())
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
@@ -143,7 +143,7 @@ func TestStorageVersionHash(t *testing.T) {
 // TestStorageVersionHashesAreTold, or not.
 func TestStorageVersionHashesAreTold(t *testing.T) {
 	for _, hashes := range []bool{true, false} {
-		s := New("192.0.2.1:6443", hashes)
+		s := New(Config{Address: "192.0.2.1:6443", Hashes: hashes})
 		s.Set(table())
 		list, ok := s.content.Load().plain("/api/v1").(*metav1.APIResourceList)
 		if !ok || len(list.APIResources) == 0 {
@@ -165,7 +165,7 @@ func service(group, version string, groupPriority, versionPriority int32) *apire
 
 // TestArrange tells of groups in the order of their APIServices, and of what others serve.
 func TestArrange(t *testing.T) {
-	s := New("192.0.2.1:6443", true)
+	s := New(Config{Address: "192.0.2.1:6443", Hashes: true})
 	s.Set(table())
 	s.Arrange([]*apiregistrationv1.APIService{
 		service("", "v1", 18000, 1),
@@ -214,7 +214,7 @@ func TestArrange(t *testing.T) {
 
 // TestNotFound: a path of another server's version is not answered here, that of its group is.
 func TestNotFound(t *testing.T) {
-	s := New("192.0.2.1:6443", true)
+	s := New(Config{Address: "192.0.2.1:6443", Hashes: true})
 	s.Set(table())
 	s.Arrange([]*apiregistrationv1.APIService{service("zoo.io", "v1", 1000, 100)}, nil)
 	for path, want := range map[string]int{
@@ -234,7 +234,7 @@ func TestNotFound(t *testing.T) {
 
 // TestMethods: what tells of the program's own groups is only read; what tells of all servers takes whatever comes.
 func TestMethods(t *testing.T) {
-	s := New("192.0.2.1:6443", true)
+	s := New(Config{Address: "192.0.2.1:6443", Hashes: true})
 	s.Set(table())
 	for request, want := range map[string]int{
 		"POST /apis": 200, "OPTIONS /apis/apps": 200, "HEAD /apis": 200, "POST /apis/none": 404, "POST /apis/none/v1": 404,
@@ -251,7 +251,7 @@ func TestMethods(t *testing.T) {
 
 // TestNotAcceptable: which words a client reads depends on whom its path belongs to.
 func TestNotAcceptable(t *testing.T) {
-	s := New("192.0.2.1:6443", true)
+	s := New(Config{Address: "192.0.2.1:6443", Hashes: true})
 	s.Set(table())
 	for path, want := range map[string]string{
 		"/api": "406: Not Acceptable", "/apis/apps/v1": "406: Not Acceptable",

@@ -20,7 +20,7 @@ func (c *content) plain(path string) runtime.Object {
 		versions := &metav1.APIVersions{
 			Versions: []string{},
 			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{
-				{ClientCIDR: "0.0.0.0/0", ServerAddress: c.address},
+				{ClientCIDR: "0.0.0.0/0", ServerAddress: c.config.Address},
 			},
 		}
 		if g := c.byName[""]; g != nil {
@@ -66,7 +66,7 @@ func (c *content) apiResources(kind *kinds.Kind, gv schema.GroupVersion) []metav
 		Name: kind.Resource, SingularName: kind.Singular, Namespaced: kind.Namespaced, Kind: kind.Name, Verbs: verbs(kind),
 		ShortNames: kind.ShortNames, Categories: kind.Categories,
 	}
-	if (c.hashes || kind.Custom != nil) && !kind.Virtual() { // upstream's gate doesn't reach custom resources
+	if (c.config.Hashes || kind.Custom != nil) && !kind.Virtual() { // upstream's gate doesn't reach custom resources
 		main.StorageVersionHash = storageVersionHash(kind.StoredAs())
 	}
 	out := []metav1.APIResource{main}

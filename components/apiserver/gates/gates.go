@@ -19,6 +19,11 @@ import (
 const (
 	// APIResponseCompression compresses large responses, for clients that take them so.
 	APIResponseCompression featuregate.Feature = "APIResponseCompression"
+	// CBORServingAndStorage reads and writes CBOR on the wire, and stores custom resources so.
+	CBORServingAndStorage featuregate.Feature = "CBORServingAndStorage"
+	// ComponentFlagz and ComponentStatusz serve /flagz and /statusz.
+	ComponentFlagz   featuregate.Feature = "ComponentFlagz"
+	ComponentStatusz featuregate.Feature = "ComponentStatusz"
 	// StorageVersionHash lets discovery tell which resources are stored as one.
 	StorageVersionHash featuregate.Feature = "StorageVersionHash"
 	// StorageVersionMigrator lets StorageVersionMigrations be served, where --runtime-config asks for their version too.
@@ -29,6 +34,9 @@ const (
 func Switches() []featuregate.Feature {
 	return []featuregate.Feature{
 		APIResponseCompression,
+		CBORServingAndStorage,
+		ComponentFlagz,
+		ComponentStatusz,
 		StorageVersionHash,
 		StorageVersionMigrator,
 	}

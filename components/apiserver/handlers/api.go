@@ -13,9 +13,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation/path"
+	optionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -75,6 +78,8 @@ type Config struct {
 	NoCollector bool
 	// DeleteWorkers is how many objects of a collection are deleted at a time; 0 means one.
 	DeleteWorkers int
+	// CBOR reads and writes it, too.
+	CBOR bool
 	// NoCompression sends everything as it is.
 	NoCompression bool
 }
@@ -86,6 +91,8 @@ type API struct {
 	served  map[schema.GroupVersion]bool
 	groups  map[string]bool // of the kinds of the program
 	tracker *tracker
+	forms   forms
+	options runtime.NegotiatedSerializer // of the options of requests
 	objects *interfaces
 	// custom are the doors that come and go; see Install.
 	custom atomic.Pointer[customDoors]
@@ -104,6 +111,11 @@ func New(config Config) *API {
 		served:  map[schema.GroupVersion]bool{},
 		groups:  map[string]bool{"": true},
 		tracker: newTracker(config.Scheme),
+		forms:   newForms(config.CBOR),
+		options: optionscheme.Codecs,
+	}
+	if config.CBOR {
+		a.options = serializer.NewCodecFactory(optionscheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
 	}
 	a.objects = newInterfaces(a)
 	for _, r := range config.Resources {
@@ -159,7 +171,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.namespace = ""
 	}
 	if err := c.serve(); err != nil {
-		answer.Error(w, r, err)
+		answer.ErrorIn(w, r, err, negotiate.Offer{Media: a.forms.media, CBOR: a.config.CBOR})
 	}
 }
 
@@ -249,6 +261,14 @@ func (c *call) key() string { return c.cache.Key(c.namespace, c.name) }
 func (c *call) hasKey() error {
 	if msgs := path.IsValidPathSegmentName(c.name); len(msgs) > 0 {
 		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", c.name, strings.Join(msgs, ";")))
+	}
+	return nil
+}
+
+// isNamed checks that the request is for one object: paths of custom resources are taken as they come.
+func (c *call) isNamed() error {
+	if c.name == "" {
+		return apierrors.NewBadRequest("name must be provided")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -44,9 +45,16 @@ func (p *patcher) applyObject() error {
 	return p.stored(codeOf(created), e)
 }
 
-// readApply reads the patch, which is YAML and a whole object of the request's kind.
+// readApply reads the patch, which is YAML or CBOR and a whole object of the request's kind.
 func (p *patcher) readApply() (*unstructured.Unstructured, error) {
 	wanted := &unstructured.Unstructured{Object: map[string]any{}}
+	if p.cbor { // where the same key twice is an error in any case
+		p.clean = true
+		if err := direct.Unmarshal(p.body, &wanted.Object); err != nil {
+			return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding YAML: %v", err))
+		}
+		return wanted, nil
+	}
 	if plainJSON(p.body) {
 		if again, err := kjson.UnmarshalStrict(p.body, &wanted.Object, kjson.DisallowDuplicateFields); err == nil && len(again) == 0 {
 			p.clean = true

@@ -2,10 +2,12 @@ package handlers
 
 import (
 	"bytes"
+	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	auditapi "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/audit"
 
@@ -47,6 +49,22 @@ func (c *call) auditDeprecation() {
 // auditKind encodes objects that are what they are.
 func auditKind(kind schema.GroupVersionKind) record.Encode {
 	return func(obj runtime.Object) ([]byte, error) { return serial.Body(obj, kind, serial.JSON) }
+}
+
+// auditPatch notes what a PATCH carries.
+func (c *call) auditPatch(body []byte, cbor bool) {
+	if cbor && !record.Level(c.ctx).Less(auditapi.LevelRequest) {
+		var content any
+		if err := direct.Unmarshal(body, &content); err != nil {
+			return // the request fails, and says why
+		}
+		text, err := json.Marshal(content)
+		if err != nil {
+			return
+		}
+		body = text
+	}
+	record.Patch(c.ctx, body)
 }
 
 // auditEntry notes that an object is answered in the format given.

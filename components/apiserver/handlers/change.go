@@ -3,6 +3,7 @@ package handlers
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,7 +48,7 @@ func (c *call) run(ch change) (e *cache.Entry, created bool, err error) {
 		case ch.first == nil:
 			return nil, false, apierrors.NewNotFound(c.resource, c.name)
 		case ch.uid != "":
-			return nil, false, c.otherUID(ch.uid, "")
+			return nil, false, c.otherUID(ch.uid, "", isDryRun(ch.dryRun))
 		}
 		e, err = c.insertFirst(ch)
 		if !apierrors.IsAlreadyExists(err) {
@@ -73,8 +74,13 @@ func (c *call) insertFirst(ch change) (*cache.Entry, error) {
 }
 
 // otherUID is the conflict of a change that names another identity than the object has; "" if there is none.
-func (c *call) otherUID(given, has types.UID) error {
-	return apierrors.NewConflict(c.resource, c.name, apistorage.NewInvalidObjError(c.key(), fmt.Sprintf(
+// A dry run knows keys without the prefix of all.
+func (c *call) otherUID(given, has types.UID, dryRun bool) error {
+	key := c.key()
+	if i := strings.Index(key, "/"+c.kind.Prefix+"/"); dryRun && i > 0 {
+		key = key[i:]
+	}
+	return apierrors.NewConflict(c.resource, c.name, apistorage.NewInvalidObjError(key, fmt.Sprintf(
 		"Precondition failed: UID in precondition: %s, UID in object meta: %s", given, has)))
 }
 
@@ -159,7 +165,7 @@ func (c *call) replace(ch change) (*cache.Entry, error) {
 func (c *call) wanted(ch change, a attributes, current *cache.Entry) (kinds.Object, error) {
 	old := current.Object
 	if ch.uid != "" && ch.uid != old.GetUID() {
-		return nil, c.otherUID(ch.uid, old.GetUID())
+		return nil, c.otherUID(ch.uid, old.GetUID(), isDryRun(ch.dryRun))
 	}
 	obj, err := ch.next(current)
 	if err != nil {

@@ -99,7 +99,6 @@ func (c *call) insertAllocated(obj kinds.Object, a attributes) (*cache.Entry, er
 		} else if !apierrors.IsNotFound(err) {
 			return nil, err
 		}
-		obj.SetResourceVersion("")
 		return c.unwritten(obj)
 	}
 	if err := unversioned(obj); err != nil {

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -64,9 +63,6 @@ func (a *API) Install(resources []Resource) {
 // Install replaces the custom resources that can be reached; see API.Install.
 func (l *Local) Install(resources []Resource) { l.api.Install(resources) }
 
-// customPatchTypes are what a PATCH of a custom resource may be.
-var customPatchTypes = []string{string(types.JSONPatchType), string(types.MergePatchType), string(types.ApplyYAMLPatchType)}
-
 func (d *door) isScale() bool { return d.sub != nil && d.sub.Scale != nil }
 
 // decoded reads a body. What a Go type does to content that it doesn't know, the schema of a custom resource does here.
@@ -90,7 +86,7 @@ func (c *call) decoded(body []byte, media serial.MediaType, want *schema.GroupVe
 	for _, path := range unknown {
 		problems = append(problems, fmt.Errorf("unknown field %q", path))
 	}
-	if strict && len(problems) > 0 {
+	if strict && len(problems) > 0 && media != serial.CBOR { // of which upstream doesn't ask
 		return got, gvk, runtime.NewStrictDecodingError(problems)
 	}
 	return got, gvk, nil

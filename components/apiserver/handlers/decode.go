@@ -89,7 +89,7 @@ func (c *call) decodeObject(validation string) (kinds.Object, error) {
 
 // decodeInto reads the request's body as an object of the kind given.
 func (c *call) decodeInto(into runtime.Object, want schema.GroupVersionKind, validation string) error {
-	media, err := negotiate.Body(c.r, negotiate.All...)
+	media, err := negotiate.Body(c.r, c.api.forms.media...)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	optionscheme "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -77,13 +76,13 @@ var internalDeleteOptions = schema.GroupVersionKind{Group: metav1.GroupName, Ver
 
 // decodeDeleteOptions takes them in any group and version: clients send those of the object, custom ones too.
 func (c *call) decodeDeleteOptions(body []byte, o *metav1.DeleteOptions) error {
-	media, err := negotiate.Body(c.r, negotiate.All...)
+	media, err := negotiate.Body(c.r, c.api.forms.media...)
 	if err != nil {
 		return err
 	}
-	info, _ := runtime.SerializerInfoForMediaType(optionscheme.Codecs.SupportedMediaTypes(), media.String())
+	info, _ := runtime.SerializerInfoForMediaType(c.api.options.SupportedMediaTypes(), media.String())
 	want := schema.GroupVersionKind{Group: "meta.k8s.io", Version: "v1", Kind: "DeleteOptions"}
-	decoder := optionscheme.Codecs.DecoderToVersion(info.Serializer, want.GroupVersion())
+	decoder := c.api.options.DecoderToVersion(info.Serializer, want.GroupVersion())
 	if got, _, err := decoder.Decode(body, &want, o); err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	} else if got != o {
@@ -330,6 +329,9 @@ func (c *call) preconditions(options *metav1.DeleteOptions, obj kinds.Object) er
 	if p == nil {
 		return nil
 	}
+	if c.kind.Strategy.StorePreconditions {
+		return c.storePreconditions(p, obj)
+	}
 	as := schema.GroupResource{Group: c.resource.Group, Resource: c.kind.Name}
 	if p.UID != nil && *p.UID != obj.GetUID() {
 		return apierrors.NewConflict(as, obj.GetName(), fmt.Errorf(
@@ -340,6 +342,18 @@ func (c *call) preconditions(options *metav1.DeleteOptions, obj kinds.Object) er
 		return apierrors.NewConflict(as, obj.GetName(), fmt.Errorf(
 			"the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified",
 			*p.ResourceVersion, obj.GetResourceVersion()))
+	}
+	return nil
+}
+
+// storePreconditions tells of what isn't met as the store does.
+func (c *call) storePreconditions(p *metav1.Preconditions, obj kinds.Object) error {
+	const unmet = "Precondition failed: %s in precondition: %s, %s in object meta: %s"
+	if p.UID != nil && *p.UID != obj.GetUID() {
+		return apierrors.NewConflict(c.resource, obj.GetName(), fmt.Errorf(unmet, "UID", *p.UID, "UID", obj.GetUID()))
+	}
+	if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
+		return apierrors.NewConflict(c.resource, obj.GetName(), fmt.Errorf(unmet, "ResourceVersion", *p.ResourceVersion, "ResourceVersion", obj.GetResourceVersion()))
 	}
 	return nil
 }

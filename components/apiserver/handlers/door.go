@@ -62,7 +62,7 @@ func (a *API) open(doors map[doorKey]*door, r Resource, v *kinds.Version) {
 			d.gvk = sub.Body
 		}
 		full := r.Kind.Resource + "/" + sub.Name
-		if sub.Strategy == nil && sub.Scale == nil {
+		if sub.Strategy == nil && sub.Scale == nil || sub.NoTable {
 			d.shapes = []string{negotiate.Metadata, negotiate.MetadataList}
 		}
 		d.post, d.connect = a.config.Posts[full], a.config.Connects[full]

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
-	"quintet.dev/quintet/components/apiserver/auditing/record"
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -36,14 +35,20 @@ var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = ma
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply).
 func (c *call) patch() error {
 	media, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
-	known := patchTypes
+	known := c.api.forms.patches
 	if c.kind.Custom != nil {
-		known = customPatchTypes
+		known = c.api.forms.customPatches
 	}
 	if media = strings.TrimSpace(media); !slices.Contains(known, media) {
 		return negotiate.Unsupported(strings.Join(known, ", "))
 	}
-	kind := types.PatchType(media)
+	if err := c.isNamed(); err != nil {
+		return err
+	}
+	kind, cbor := types.PatchType(media), false
+	if kind == types.ApplyCBORPatchType {
+		kind, cbor = types.ApplyYAMLPatchType, true
+	}
 	o, err := c.patchOptions(kind)
 	if err != nil {
 		return err
@@ -52,8 +57,8 @@ func (c *call) patch() error {
 	if err != nil {
 		return err
 	}
-	record.Patch(c.ctx, body)
-	p := patcher{call: c, kind: kind, body: body, options: o}
+	c.auditPatch(body, cbor)
+	p := patcher{call: c, kind: kind, cbor: cbor, body: body, options: o}
 	switch {
 	case c.sub != nil && c.sub.Scale != nil:
 		return p.patchScale()
@@ -82,6 +87,7 @@ func (c *call) patchOptions(kind types.PatchType) (*metav1.PatchOptions, error) 
 type patcher struct {
 	*call
 	kind    types.PatchType
+	cbor    bool // the body is
 	body    []byte
 	clean   bool // nothing is wrong with the body
 	options *metav1.PatchOptions

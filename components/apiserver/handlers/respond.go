@@ -3,6 +3,7 @@ package handlers
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -47,6 +48,9 @@ func metadataShape(choice negotiate.Choice) cache.Shape {
 }
 
 func (c *call) notAList() error {
+	if c.kind.Custom != nil && !c.isScale() {
+		return errors.New("content is not a list")
+	}
 	return negotiate.NotAcceptable(fmt.Sprintf("you requested PartialObjectMetadataList, but the requested object is not a list (*%s)", c.innerType(c.gvk.Kind)))
 }
 
@@ -61,6 +65,9 @@ func (c *call) innerType(kind string) string {
 			return "unstructured.UnstructuredList"
 		}
 		return "unstructured.Unstructured"
+	}
+	if c.kind.Custom != nil {
+		return c.gvk.Version + "." + kind
 	}
 	return innerPackage(c.gvk.Group) + "." + kind
 }

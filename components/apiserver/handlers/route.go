@@ -7,10 +7,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
+	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
@@ -55,8 +55,27 @@ func (d *door) place(info *request.RequestInfo) place {
 	return nowhere
 }
 
+// routeCustom finds the verb of a request for a custom resource: of the path nothing counts but what the verb was read from.
+func (d *door) routeCustom(info *request.RequestInfo) (string, error) {
+	inNamespace, everywhere := info.Namespace != "", info.Verb == "list" || info.Verb == "watch"
+	known := kinds.AllVerbs()
+	if d.sub != nil {
+		known = []string{"get", "update", "patch"}
+	}
+	switch {
+	case inNamespace && !d.kind.Namespaced, !inNamespace && d.kind.Namespaced && !everywhere:
+		return "", generic(http.StatusNotFound)
+	case !slices.Contains(known, info.Verb):
+		return "", apierrors.NewMethodNotSupported(d.gvr.GroupResource(), info.Verb)
+	}
+	return info.Verb, nil
+}
+
 // route finds the verb of a request. What can't be asked for by any method isn't there.
 func (d *door) route(r *http.Request, info *request.RequestInfo) (string, error) {
+	if d.kind.Custom != nil {
+		return d.routeCustom(info)
+	}
 	at := d.place(info)
 	verb := asked[at][r.Method]
 	switch prefix := special(info); {
@@ -68,10 +87,7 @@ func (d *door) route(r *http.Request, info *request.RequestInfo) (string, error)
 	case prefix != "":
 		return "", generic(http.StatusNotFound)
 	case verb == "list" && info.Verb == "watch" && slices.Contains(d.verbs, "list"):
-		if !slices.Contains(d.verbs, "watch") {
-			return "", apierrors.NewMethodNotSupported(d.resource, "watch")
-		}
-		return "watch", nil
+		return "watch", nil // if it can be watched is told later
 	case d.connect != nil && d.sub.Name == "proxy" && (r.Method == http.MethodHead || r.Method == http.MethodOptions):
 		return "get", nil
 	case slices.Contains(d.verbs, verb):
@@ -104,48 +120,30 @@ func (c *call) formats() error {
 	if c.kind.Custom != nil || c.connect != nil && c.sub.Name != "log" {
 		return nil
 	}
-	if c.verb == "patch" && !named(c.r.Header.Get("Content-Type"), patchTypes...) {
+	if c.verb == "patch" && !negotiate.Named(c.r.Header.Get("Content-Type"), c.api.forms.patches...) {
 		return genericWith(http.StatusUnsupportedMediaType, "415: Unsupported Media Type")
 	}
 	accept := c.r.Header.Get("Accept")
-	if accept == "" || named(accept, acceptable...) {
+	if accept == "" || negotiate.Named(accept, c.api.forms.acceptable...) {
 		return nil
 	}
-	known := objectTypes
+	known := c.api.forms.objects
+	streams := c.verb == "list" || c.verb == "watch"
 	switch {
-	case c.connect != nil && named(accept, "text/plain"):
+	case streams && c.api.config.CBOR && negotiate.Named(accept, serial.CBOR.StreamType()):
+		return nil
+	case c.connect != nil && negotiate.Named(accept, "text/plain"):
 		return nil
 	case c.connect != nil:
 		known = slices.Concat([]string{"text/plain"}, known)
-	case c.verb == "list", c.verb == "watch":
-		known = slices.Concat(known, streamTypes)
+	case streams:
+		known = slices.Concat(known, negotiate.Streams(c.api.config.CBOR))
 	}
 	if length := c.r.Header.Get("Content-Length"); c.r.Method != http.MethodGet && c.r.Method != http.MethodDelete && (length == "" || length == "0") {
 		return genericWith(http.StatusUnsupportedMediaType,
 			"415: Unsupported Media Type\n\nAvailable representations: "+strings.Join(known, ", "))
 	}
 	return negotiate.NotAvailable(known...)
-}
-
-// The formats of a resource's objects, of streams of them, and of patches.
-var (
-	objectTypes = []string{serial.JSON.String(), serial.YAML.String(), serial.Protobuf.String()}
-	acceptable  = append([]string{"*/*"}, objectTypes...)
-	streamTypes = []string{serial.JSON.String() + ";stream=watch", serial.Protobuf.String() + ";stream=watch"}
-	patchTypes  = []string{
-		string(types.JSONPatchType), string(types.MergePatchType), string(types.StrategicMergePatchType), string(types.ApplyYAMLPatchType),
-	}
-)
-
-// named tells whether a header that lists media types names one of those known.
-func named(header string, known ...string) bool {
-	for clause := range strings.SplitSeq(header, ",") {
-		media, _, _ := strings.Cut(clause, ";")
-		if slices.Contains(known, strings.Trim(media, " ")) {
-			return true
-		}
-	}
-	return false
 }
 
 // generic is an error that has nothing to tell but its code.
@@ -161,16 +159,14 @@ func genericWith(code int, message string) error {
 
 // accept chooses the form of the response.
 func (c *call) accept() (err error) {
-	offer := negotiate.Offer{Media: negotiate.All, Shapes: c.shapes}
-	if c.kind.Custom != nil && !c.isScale() {
-		offer.Media = textMedia
-	}
-	c.choice, err = offer.Accept(c.r)
-	if err == nil && c.verb == "watch" {
-		err = c.choice.Stream()
-	}
+	c.choice, err = c.offer().Accept(c.r)
 	return err
 }
 
-// textMedia are the formats of custom resources.
-var textMedia = []serial.MediaType{serial.JSON, serial.YAML}
+// offer is what the objects of this door can be shown as.
+func (c *call) offer() negotiate.Offer {
+	if c.kind.Custom != nil && !c.isScale() {
+		return negotiate.Offer{Media: c.api.forms.custom, Shapes: c.shapes, CBOR: c.api.config.CBOR}
+	}
+	return negotiate.Offer{Media: c.api.forms.media, Shapes: c.shapes, CBOR: c.api.config.CBOR}
+}

@@ -111,7 +111,7 @@ func (c *call) runScale(dryRun []string, a attributes, next func(live *autoscali
 		if err := c.mutate(a, wanted, live); err != nil {
 			return nil, err
 		}
-		if err := c.checkScale(wanted, live); err != nil {
+		if err := c.checkScale(wanted, live, a.dryRun); err != nil {
 			return nil, err
 		}
 		obj := copyOf(parent)
@@ -132,18 +132,29 @@ func (c *call) runScale(dryRun []string, a attributes, next func(live *autoscali
 	return c.stored(http.StatusOK, e)
 }
 
-func (c *call) checkScale(wanted, live *autoscalingv1.Scale) error {
+func (c *call) checkScale(wanted, live *autoscalingv1.Scale, dryRun bool) error {
 	if err := c.sameName(wanted); err != nil {
 		return err
 	}
 	if wanted.UID != "" && wanted.UID != live.UID {
-		return c.otherUID(wanted.UID, live.UID)
+		return c.otherUID(wanted.UID, live.UID, dryRun)
 	}
 	if wanted.Spec.Replicas < 0 && c.kind.Custom == nil { // of custom resources the schema decides
 		return apierrors.NewInvalid(schema.GroupKind{Group: "autoscaling", Kind: "Scale"}, c.name, field.ErrorList{field.Invalid(
 			field.NewPath("spec", "replicas"), wanted.Spec.Replicas, "must be greater than or equal to 0")})
 	}
 	return nil
+}
+
+// customScaleColumns are those of a Scale of a custom resource.
+func customScaleColumns() []metav1.TableColumnDefinition {
+	meta := metav1.ObjectMeta{}.SwaggerDoc()
+	return []metav1.TableColumnDefinition{
+		{Name: "Name", Type: "string", Format: "name", Description: meta["name"]},
+		{Name: "Desired", Type: "integer", Description: "Number of desired replicas"},
+		{Name: "Available", Type: "integer", Description: "Number of actual replicas"},
+		{Name: "Age", Type: "date", Description: meta["creationTimestamp"]},
+	}
 }
 
 // scaleColumns and scaleRow show a Scale in a Table.

@@ -83,6 +83,9 @@ func (c *call) plainTable(code int, obj runtime.Object) error {
 	}
 	if scale, ok := obj.(*autoscalingv1.Scale); ok && c.isScale() {
 		t.Columns, row.Cells = scaleColumns(), scaleRow(scale)
+		if c.kind.Custom != nil {
+			t.Columns = customScaleColumns()
+		}
 	} else {
 		row.Cells = c.cells(obj.(kinds.Object))
 	}

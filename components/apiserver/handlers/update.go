@@ -15,6 +15,9 @@ func (c *call) update() error {
 	if err != nil {
 		return err
 	}
+	if err := c.isNamed(); err != nil {
+		return err
+	}
 	if c.sub != nil && c.sub.Scale != nil {
 		return c.updateScale(o)
 	}

@@ -2,8 +2,10 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,8 +26,11 @@ const minWatch = 30 * time.Minute
 // watch sends changes as they come.
 func (c *call) watch() error {
 	o, predicate, err := c.listOptions()
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case c.kind.Custom == nil && !slices.Contains(c.verbs, "watch"):
+		return apierrors.NewMethodNotSupported(c.resource, "watch")
 	}
 	events, err := c.eventWriter()
 	if err != nil {
@@ -45,14 +50,24 @@ func (c *call) watch() error {
 		Bookmarks: o.AllowWatchBookmarks, SendInitialEvents: o.SendInitialEvents,
 		Deadline: c.api.config.Clock.Now().Add(timeout),
 	})
-	feed := func(ctx context.Context, out outlet) { c.follow(ctx, watcher, events, out) }
-	switch {
-	case err == nil:
+	if err == nil {
 		defer watcher.Close()
+	}
+	feed := func(ctx context.Context, out outlet) { c.follow(ctx, watcher, events, out) }
+	if timeout < 0 {
+		feed = func(_ context.Context, out outlet) {
+			c.sendFailure(out, errOver)
+		}
+	}
+	switch streamed := c.choice.Stream(c.api.config.CBOR); {
+	case err == nil:
+		err = streamed
 	case apierrors.IsResourceExpired(err), apierrors.IsTimeout(err):
 		// A version that is too old, or too new, is told as if the watch had begun.
-		feed = func(_ context.Context, out outlet) { c.sendFailure(out, err) }
-	default:
+		failure := err
+		feed, err = func(_ context.Context, out outlet) { c.sendFailure(out, failure) }, streamed
+	}
+	if err != nil {
 		return err
 	}
 	if wsstream.IsWebSocketRequest(c.r) {
@@ -140,6 +155,8 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 		switch {
 		case ctx.Err() != nil:
 			return
+		case errors.Is(err, errNoEvents):
+			return
 		case err != nil:
 			c.sendFailure(out, err)
 			return
@@ -206,10 +223,23 @@ func (c *call) eventWriter() (eventWriter, error) {
 	case negotiate.Metadata:
 		return &objectEvents{media: c.choice.Media, format: c.metadata()}, nil
 	case negotiate.MetadataList:
-		return nil, c.notAList()
+		return noEvents{}, nil
 	}
 	return &objectEvents{media: c.choice.Media, format: c.format(c.choice.Media, cache.Whole)}, nil
 }
+
+// noEvents is asked for a list of each object, which can't be made: a watch ends without a word when there is something to be sent.
+type noEvents struct{}
+
+func (noEvents) append(buf []byte, _ cache.Event) ([]byte, error) { return buf, errNoEvents }
+
+// errOver is told to those who ask for a watch that is over already.
+var errOver = &apierrors.StatusError{ErrStatus: metav1.Status{
+	Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
+	Message: context.DeadlineExceeded.Error(),
+}}
+
+var errNoEvents = errors.New("an object is no list")
 
 type objectEvents struct {
 	media  serial.MediaType

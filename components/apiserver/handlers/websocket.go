@@ -21,8 +21,11 @@ func (c *call) overWebSocket(ctx context.Context, feed func(context.Context, out
 			cancel()
 		}()
 		feed(ctx, outlet{single: true, expire: ws.SetWriteDeadline, send: func(event []byte) error {
-			if c.choice.Media == serial.JSON {
+			switch c.choice.Media {
+			case serial.JSON:
 				return websocket.Message.Send(ws, string(event))
+			case serial.CBOR:
+				return websocket.Message.Send(ws, event)
 			}
 			return websocket.Message.Send(ws, event[serial.FrameLength:])
 		}})

@@ -16,7 +16,7 @@ func customResourceDefinitions() *Kind {
 		Hub:     apiextensionsv1.SchemeGroupVersion,
 		Default: apiextensionsv1.SetObjectDefaults_CustomResourceDefinition,
 		Others:  []Version{storedDefinition()},
-		Stored:  apiextensionsv1beta1.SchemeGroupVersion, AsJSON: true,
+		Stored:  apiextensionsv1beta1.SchemeGroupVersion, AsJSON: true, StatusNoTable: true,
 		Strategy: strategy[CRD]{
 			Meta: MetaNothing, AnyFinalizer: true,
 			PrepareCreate: apiextensions.PrepareCreate, PrepareUpdate: apiextensions.PrepareUpdate,

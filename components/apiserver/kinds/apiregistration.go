@@ -14,10 +14,11 @@ func apiServices(deps Deps) *Kind {
 	type Service = *apiregistrationv1.APIService
 	return define(row[Service]{
 		Name: "APIService", Resource: "apiservices", Categories: []string{"api-extensions"}, Cluster: true,
-		Prefix:  "apiregistration.k8s.io/apiservices",
-		Hub:     apiregistrationv1.SchemeGroupVersion,
-		AsJSON:  true,
-		Default: apiregistrationv1.SetObjectDefaults_APIService,
+		Prefix:        "apiregistration.k8s.io/apiservices",
+		Hub:           apiregistrationv1.SchemeGroupVersion,
+		AsJSON:        true,
+		StatusNoTable: true,
+		Default:       apiregistrationv1.SetObjectDefaults_APIService,
 		Strategy: strategy[Service]{
 			Meta: MetaNothing, AnyFinalizer: true, // the library checks it
 			PrepareCreate: func(_ context.Context, obj Service) {

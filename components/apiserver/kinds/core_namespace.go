@@ -44,6 +44,7 @@ func namespaces() *Kind {
 			UnconditionalUpdate: true,
 			Terminate:           func(n *corev1.Namespace) { n.Status.Phase = corev1.NamespaceTerminating },
 			Held:                func(n *corev1.Namespace) bool { return len(n.Spec.Finalizers) > 0 },
+			StorePreconditions:  true,
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*corev1.Namespace]{

@@ -34,10 +34,12 @@ type row[P Object] struct {
 	Others      []Version
 	OthersFirst bool
 
-	Strategy     strategy[P]
-	Status       *strategy[P] // serves /status
-	Scale        *scale[P]    // serves /scale
-	Subresources []Subresource
+	Strategy strategy[P]
+	Status   *strategy[P] // serves /status
+	// StatusNoTable: /status has no Table, though the object has.
+	StatusNoTable bool
+	Scale         *scale[P] // serves /scale
+	Subresources  []Subresource
 
 	Columns []metav1.TableColumnDefinition // nil: name and creation time; none at all for virtual kinds
 	Row     func(obj P) []any
@@ -71,6 +73,7 @@ type strategy[P Object] struct {
 	Grace               func(obj P, options *metav1.DeleteOptions) bool
 	Terminate           func(obj P)
 	Held                func(obj P) bool
+	StorePreconditions  bool
 	ReturnDeleted       bool
 	OrphanByDefault     bool
 	OrphanWarning       string
@@ -112,7 +115,7 @@ func define[P Object](r row[P]) *Kind {
 	k.Strategy = r.Strategy.erase(k.Versions)
 	if r.Status != nil {
 		s := r.Status.erase(k.Versions)
-		k.Subresources = append(k.Subresources, Subresource{Name: "status", Verbs: readAndWrite(), Strategy: &s})
+		k.Subresources = append(k.Subresources, Subresource{Name: "status", Verbs: readAndWrite(), Strategy: &s, NoTable: r.StatusNoTable})
 	}
 	if r.Scale != nil {
 		k.Subresources = append(k.Subresources, Subresource{
@@ -166,7 +169,7 @@ func (s strategy[P]) erase(versions []Version) Strategy {
 	out := Strategy{
 		ValidateName: s.ValidateName, Meta: s.Meta, AnyFinalizer: s.AnyFinalizer,
 		CreateOnUpdate: s.CreateOnUpdate, UnconditionalUpdate: s.UnconditionalUpdate, OrphanByDefault: s.OrphanByDefault,
-		OrphanWarning: s.OrphanWarning, ReturnDeleted: s.ReturnDeleted,
+		OrphanWarning: s.OrphanWarning, ReturnDeleted: s.ReturnDeleted, StorePreconditions: s.StorePreconditions,
 		Canonicalize: inTurn(apply1(s.Canonicalize), emptiesDropper(reflect.TypeFor[P]())), Terminate: apply1(s.Terminate),
 		ResetFields: resetFields(versions, s.Reset),
 	}

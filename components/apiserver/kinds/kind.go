@@ -176,6 +176,8 @@ type Strategy struct {
 	// Held reports whether, besides metadata.finalizers, the object itself holds its removal back (spec.finalizers).
 	Terminate func(obj Object)
 	Held      func(obj Object) bool
+	// StorePreconditions: of a deletion's preconditions that aren't met the store tells.
+	StorePreconditions bool
 	// ReturnDeleted: DELETE answers with the object as it was, else with a Status.
 	ReturnDeleted bool
 	// OrphanByDefault: a delete without propagation policy orphans dependents (none of apps/v1 does).
@@ -210,6 +212,7 @@ type Subresource struct {
 	Body     schema.GroupVersionKind
 	Strategy *Strategy
 	Scale    *Scale
+	NoTable  bool // though the parent has one
 }
 
 // Scale maps an object to autoscaling/v1 Scale and back.

@@ -20,13 +20,15 @@ import (
 // Server answers /openapi/v2, /openapi/v3, and what is below the latter. Its content is replaced as a whole.
 type Server struct {
 	version   string
+	cbor      bool
 	content   atomic.Pointer[content]
 	elsewhere atomic.Pointer[elsewhere]
 }
 
-// New makes a server that serves no kinds yet. version is that of the API server, as in "v1.36.0".
-func New(version string) *Server {
-	s := &Server{version: version}
+// New makes a server that serves no kinds yet. version is that of the API server, as in "v1.36.0"; cbor tells that it has that
+// form of objects, too.
+func New(version string, cbor bool) *Server {
+	s := &Server{version: version, cbor: cbor}
 	s.elsewhere.Store(&elsewhere{})
 	s.Set(nil)
 	return s
@@ -39,7 +41,7 @@ func (s *Server) SetElsewhere(sources []Source) {
 }
 
 // Set replaces what is served here.
-func (s *Server) Set(table []*kinds.Kind) { s.content.Store(newContent(table, s.version)) }
+func (s *Server) Set(table []*kinds.Kind) { s.content.Store(newContent(table, s.version, s.cbor)) }
 
 // content is one state of what is served.
 type content struct {
@@ -53,6 +55,7 @@ type groupVersion struct {
 	schema.GroupVersion
 	kinds []*kinds.Kind
 	hash  string
+	cbor  bool
 }
 
 // path is the place of its document below /openapi/v3, and of its resources below the root.
@@ -63,7 +66,7 @@ func (g *groupVersion) path() string {
 	return "apis/" + g.Group + "/" + g.Version
 }
 
-func newContent(table []*kinds.Kind, version string) *content {
+func newContent(table []*kinds.Kind, version string, cbor bool) *content {
 	c := &content{version: version}
 	at := map[schema.GroupVersion]int{}
 	for _, kind := range table {
@@ -74,7 +77,7 @@ func newContent(table []*kinds.Kind, version string) *content {
 			}
 			if _, ok := at[gv]; !ok {
 				at[gv] = len(c.groups)
-				c.groups = append(c.groups, groupVersion{GroupVersion: gv})
+				c.groups = append(c.groups, groupVersion{GroupVersion: gv, cbor: cbor})
 			}
 			g := &c.groups[at[gv]]
 			g.kinds = append(g.kinds, kind)
@@ -89,7 +92,7 @@ func newContent(table []*kinds.Kind, version string) *content {
 // hash names the content of a document without making it: by the program's version, and what of the table it shows.
 func hash(version string, g *groupVersion) string {
 	h := sha512.New()
-	fmt.Fprintln(h, version, fingerprint(), g.GroupVersion)
+	fmt.Fprintln(h, version, fingerprint(), g.GroupVersion, g.cbor)
 	for _, kind := range g.kinds {
 		fmt.Fprintln(h, kind.Name, kind.Resource, kind.Namespaced, verbs(kind))
 		for _, sub := range kind.SubresourcesIn(g.GroupVersion) {

@@ -25,7 +25,7 @@ import (
 )
 
 func serve(t *testing.T) *httptest.Server {
-	s := New("v1.36.0")
+	s := New("v1.36.0", false)
 	s.Set(kinds.Table(kinds.Deps{}))
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)

@@ -95,6 +95,29 @@ func (g *groupVersion) operations() []operation {
 		}
 		out = append(out, b.out...)
 	}
+	if g.cbor && !g.custom() {
+		for i := range out {
+			out[i].consumes, out[i].produces = withCBOR(out[i].consumes), withCBOR(out[i].produces)
+		}
+	}
+	return out
+}
+
+// withCBOR adds to media types what there is of CBOR beside them.
+func withCBOR(media []string) []string {
+	var out []string
+	for _, m := range media {
+		out = append(out, m)
+		switch m {
+		case "application/vnd.kubernetes.protobuf":
+			out = append(out, "application/cbor")
+		case "application/vnd.kubernetes.protobuf;stream=watch":
+			out = append(out, "application/cbor-seq")
+		}
+	}
+	if slices.Contains(media, "application/strategic-merge-patch+json") {
+		out = append(out, "application/apply-patch+cbor")
+	}
 	return out
 }
 

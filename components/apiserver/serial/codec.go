@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
 	kjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"sigs.k8s.io/yaml"
@@ -31,8 +32,8 @@ func NewCodec(scheme *runtime.Scheme) *Codec {
 	}
 	proto := protobuf.NewSerializer(scheme, scheme)
 	return &Codec{
-		lenient: map[MediaType]runtime.Serializer{JSON: text(false, false), YAML: text(true, false), Protobuf: proto},
-		strict:  map[MediaType]runtime.Serializer{JSON: text(false, true), YAML: text(true, true), Protobuf: proto},
+		lenient: map[MediaType]runtime.Serializer{JSON: text(false, false), YAML: text(true, false), Protobuf: proto, CBOR: cbor.NewSerializer(scheme, scheme)},
+		strict:  map[MediaType]runtime.Serializer{JSON: text(false, true), YAML: text(true, true), Protobuf: proto, CBOR: cbor.NewSerializer(scheme, scheme, cbor.Strict(true))},
 	}
 }
 
@@ -66,8 +67,11 @@ func (c *Codec) Encode(w io.Writer, obj runtime.Object, kind schema.GroupVersion
 
 // Body encodes obj as the given kind; see the package comment. For YAML it is the body of JSON.
 func Body(obj runtime.Object, kind schema.GroupVersionKind, m MediaType) ([]byte, error) {
-	if m == Protobuf {
+	switch m {
+	case Protobuf:
 		return message(obj)
+	case CBOR:
+		return cborBody(obj, kind)
 	}
 	buf := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(buf)
@@ -105,6 +109,8 @@ func Around(m MediaType, kind schema.GroupVersionKind, size int) (before, after 
 	switch m {
 	case Protobuf:
 		return appendEnvelopeHead(make([]byte, 0, envelopeRoom), kind, size), envelopeTail, true
+	case CBOR:
+		return cborTag, nil, true
 	case YAML:
 		return nil, nil, false
 	default:

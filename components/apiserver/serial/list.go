@@ -23,6 +23,8 @@ type List struct {
 	KeepKinds bool
 	// ShowContinue tells of the continue token also where there is none (custom resources).
 	ShowContinue bool
+	// NullIfEmpty writes null instead of no items.
+	NullIfEmpty bool
 }
 
 // WriteList writes a list piece by piece. An error after the first byte leaves a broken document behind: the connection
@@ -31,6 +33,8 @@ func WriteList(w io.Writer, m MediaType, l List) error {
 	switch m {
 	case Protobuf:
 		return writeListProtobuf(w, l)
+	case CBOR:
+		return writeListCBOR(w, l)
 	case YAML:
 		var buf bytes.Buffer
 		if err := writeListJSON(&buf, l); err != nil {
@@ -53,16 +57,14 @@ func writeListJSON(w io.Writer, l List) error {
 		return err
 	}
 	out := chunks{w: w}
-	out.write(append(head, `,"items":[`...))
+	out.write(append(head, `,"items":`...))
 	prefix := kindPrefix(l.Item)
 	first := true
 	for body, err := range l.Items {
 		if err != nil {
 			return err
 		}
-		if !first {
-			out.write(comma)
-		}
+		out.write(separator(first))
 		first = false
 		if rest, ok := bytes.CutPrefix(body, prefix); ok && !l.KeepKinds {
 			out.write(brace)
@@ -72,8 +74,23 @@ func writeListJSON(w io.Writer, l List) error {
 			return err
 		}
 	}
-	out.write([]byte("]}\n"))
+	switch {
+	case first && l.NullIfEmpty:
+		out.write([]byte("null}\n"))
+	case first:
+		out.write([]byte("[]}\n"))
+	default:
+		out.write([]byte("]}\n"))
+	}
 	return out.flush()
+}
+
+// separator stands before an item.
+func separator(first bool) []byte {
+	if first {
+		return bracket
+	}
+	return comma
 }
 
 // listHead is a JSON list up to and with its metadata, without the closing brace.
@@ -87,15 +104,21 @@ func listHead(kind schema.GroupVersionKind, meta any) ([]byte, error) {
 	return append(head, m...), nil
 }
 
-func (l List) head() ([]byte, error) {
+func (l List) head() ([]byte, error) { return listHead(l.Kind, l.meta()) }
+
+// shownMeta is the metadata of a list that tells of its continue token in any case.
+type shownMeta struct {
+	Continue           string `json:"continue"`
+	RemainingItemCount *int64 `json:"remainingItemCount,omitempty"`
+	ResourceVersion    string `json:"resourceVersion,omitempty"`
+}
+
+// meta is what l tells of itself.
+func (l List) meta() any {
 	if !l.ShowContinue {
-		return listHead(l.Kind, l.Meta)
+		return l.Meta
 	}
-	return listHead(l.Kind, struct {
-		Continue           string `json:"continue"`
-		RemainingItemCount *int64 `json:"remainingItemCount,omitempty"`
-		ResourceVersion    string `json:"resourceVersion,omitempty"`
-	}{l.Meta.Continue, l.Meta.RemainingItemCount, l.Meta.ResourceVersion})
+	return shownMeta{l.Meta.Continue, l.Meta.RemainingItemCount, l.Meta.ResourceVersion}
 }
 
 // kindPrefix is how the JSON of an object of that kind begins.
@@ -104,8 +127,9 @@ func kindPrefix(kind schema.GroupVersionKind) []byte {
 }
 
 var (
-	comma = []byte(",")
-	brace = []byte("{")
+	comma   = []byte(",")
+	brace   = []byte("{")
+	bracket = []byte("[")
 )
 
 // writeListProtobuf writes field 1 (ListMeta) and field 2 (items) of a list message, in an envelope whose length must be

@@ -3,17 +3,20 @@ package serial
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	"sigs.k8s.io/yaml"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
 // Storage is how objects of one kind lie in the store: as upstream writes them, in the hub version or the kind's own for that, in a
-// protobuf envelope, or as JSON if the type has no protobuf form (custom resources). The resource version is never part of it.
+// protobuf envelope, or as JSON or CBOR if the type has no protobuf form (custom resources). The resource version is never part of it.
 type Storage struct {
 	kind *kinds.Kind
 	hub  schema.GroupVersionKind
@@ -23,8 +26,8 @@ type Storage struct {
 	media  string
 }
 
-// NewStorage makes the storage form of kind. It reads JSON, YAML and protobuf, and writes the media type given if the kind has that
-// form.
+// NewStorage makes the storage form of kind. It reads all forms that the kind can have, and writes the media type given if that is one
+// of them.
 func NewStorage(kind *kinds.Kind, media string) *Storage {
 	s := &Storage{kind: kind, hub: kind.Hub.WithKind(kind.Name), media: media}
 	if kind.StoredAsJSON {
@@ -55,7 +58,12 @@ func (s *Storage) encode(obj kinds.Object) (_ []byte, err error) {
 			return nil, err
 		}
 	}
-	if s.media == runtime.ContentTypeProtobuf {
+	switch s.media {
+	case runtime.ContentTypeCBOR:
+		var buf bytes.Buffer
+		err := cborEncoder.Encode(WithKind(obj, s.lies), &buf)
+		return buf.Bytes(), err
+	case runtime.ContentTypeProtobuf:
 		value, err := enveloped(obj, s.lies)
 		if err == nil {
 			return value, nil
@@ -108,6 +116,9 @@ func (s *Storage) decode(value []byte) (kinds.Object, error) {
 }
 
 func (s *Storage) read(value []byte) (kinds.Object, *kinds.Version, error) {
+	if IsCBOR(value) {
+		return s.readCBOR(value)
+	}
 	if !IsEnvelope(value) {
 		if !bytes.HasPrefix(value, []byte("{")) {
 			var err error
@@ -147,6 +158,18 @@ func (s *Storage) readJSON(value []byte) (kinds.Object, *kinds.Version, error) {
 	}
 	obj := version.New()
 	return obj, version, json.Unmarshal(value, obj)
+}
+
+func (s *Storage) readCBOR(value []byte) (kinds.Object, *kinds.Version, error) {
+	if s.kind.Custom == nil {
+		return nil, nil, errors.New("found CBOR, which only custom resources are stored as")
+	}
+	obj := &unstructured.Unstructured{}
+	if err := direct.Unmarshal(value, &obj.Object); err != nil {
+		return nil, nil, err
+	}
+	version, err := s.version(obj.GroupVersionKind())
+	return obj, version, err
 }
 
 func (s *Storage) version(gvk schema.GroupVersionKind) (*kinds.Version, error) {

@@ -26,7 +26,7 @@ type Row struct {
 	Object []byte
 }
 
-// Table is a table to be written. Tables have no protobuf form.
+// Table is a table to be written. Tables have no protobuf form, and none in CBOR.
 type Table struct {
 	Kind    schema.GroupVersionKind // see TableKind
 	Meta    metav1.ListMeta

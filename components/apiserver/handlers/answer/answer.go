@@ -22,11 +22,16 @@ import (
 
 // Error answers a request with err, in the format that the client accepts.
 func Error(w http.ResponseWriter, r *http.Request, err error) {
+	ErrorIn(w, r, err, negotiate.Offer{Media: negotiate.All})
+}
+
+// ErrorIn answers a request with err, in a format of those offered.
+func ErrorIn(w http.ResponseWriter, r *http.Request, err error, offer negotiate.Offer) {
 	if errors.Is(r.Context().Err(), context.DeadlineExceeded) {
 		timedOut(w)
 		return
 	}
-	Status(w, r, StatusOf(r.Context(), err))
+	send(w, r, StatusOf(r.Context(), err), offer)
 }
 
 // timedOut answers a request whose time is over, whatever became of it: as upstream does, without caring what the client
@@ -50,7 +55,11 @@ func Forbid(w http.ResponseWriter, r *http.Request, a authorizer.Attributes, rea
 
 // Status answers a request with a Status.
 func Status(w http.ResponseWriter, r *http.Request, status *metav1.Status) {
-	choice, err := negotiate.Offer{Media: negotiate.All}.Accept(r)
+	send(w, r, status, negotiate.Offer{Media: negotiate.All})
+}
+
+func send(w http.ResponseWriter, r *http.Request, status *metav1.Status, offer negotiate.Offer) {
+	choice, err := offer.Accept(r)
 	if err != nil { // what went wrong must be told, even in a form that wasn't asked for
 		choice = negotiate.Choice{Media: serial.JSON, Pretty: true}
 	} else {

@@ -23,7 +23,11 @@ type Offer struct {
 	Media []serial.MediaType
 	// Shapes are the kinds of meta.k8s.io that it can show its objects as, in all formats that these have.
 	Shapes []string
+	// CBOR tells that it is one of the formats of the server.
+	CBOR bool
 }
+
+func (o Offer) formats() []serial.MediaType { return Formats(o.CBOR) }
 
 // Choice is the outcome.
 type Choice struct {
@@ -33,8 +37,16 @@ type Choice struct {
 	Pretty         bool
 }
 
-// All are the formats of objects.
+// All are the formats of objects, of a server that has no CBOR.
 var All = []serial.MediaType{serial.JSON, serial.YAML, serial.Protobuf}
+
+// Formats are those of objects.
+func Formats(cbor bool) []serial.MediaType {
+	if cbor {
+		return append(slices.Clone(All), serial.CBOR)
+	}
+	return All
+}
 
 // The shapes.
 const (
@@ -53,15 +65,16 @@ func (o Offer) Accept(r *http.Request) (Choice, error) {
 	if m, ok := serial.ParseMediaType(header); ok && slices.Contains(o.Media, m) {
 		return Choice{Media: m, Pretty: Pretty(r)}, nil
 	}
+	formats := o.formats()
 	for _, clause := range goautoneg.ParseAccept(header) {
-		for _, m := range All {
+		for _, m := range formats {
 			if choice, ok := o.match(&clause, m); ok {
 				choice.Pretty = choice.Pretty || Pretty(r)
 				return choice, nil
 			}
 		}
 	}
-	return Choice{}, notAcceptable(All, serial.MediaType.String)
+	return Choice{}, notAcceptable(formats, serial.MediaType.String)
 }
 
 // match tells whether the clause can be served in a format.
@@ -89,20 +102,38 @@ func (o Offer) match(clause *goautoneg.Accept, m serial.MediaType) (Choice, bool
 
 // hasVersion tells whether the shape exists in that version and format.
 func hasVersion(c Choice) bool {
-	if c.Shape == Table && c.Media == serial.Protobuf {
+	if c.Shape == Table && (c.Media == serial.Protobuf || c.Media == serial.CBOR) {
 		return false
 	}
 	return c.Version == metav1.SchemeGroupVersion.Version || c.Version == metav1beta1.SchemeGroupVersion.Version
 }
 
 // Stream checks that what was chosen can be the format of a watch. The error is an API status error (406).
-func (c Choice) Stream() error {
+func (c Choice) Stream(cbor bool) error {
 	if c.Media == serial.YAML {
-		return notAcceptable([]serial.MediaType{serial.JSON, serial.Protobuf}, func(m serial.MediaType) string {
-			return m.String() + ";stream=watch"
-		})
+		return NotAcceptable("only the following media types are accepted: " + strings.Join(Streams(cbor), ", "))
 	}
 	return nil
+}
+
+// Streams are the formats of watches.
+func Streams(cbor bool) []string {
+	out := []string{serial.JSON.String() + ";stream=watch", serial.Protobuf.String() + ";stream=watch"}
+	if cbor {
+		out = append(out, serial.CBOR.StreamType())
+	}
+	return out
+}
+
+// Named tells whether a header that lists media types names one of those known.
+func Named(header string, known ...string) bool {
+	for clause := range strings.SplitSeq(header, ",") {
+		media, _, _ := strings.Cut(clause, ";")
+		if slices.Contains(known, strings.Trim(media, " ")) {
+			return true
+		}
+	}
+	return false
 }
 
 // Pretty tells whether people will read the answer.
