@@ -172,7 +172,7 @@ func (s *Server) makeBootstrap() error {
 		masters = &bootstrap.Masters{Store: s.places[0].store, Prefix: s.config.EtcdPrefix}
 	}
 	s.bootstrap = bootstrap.New(bootstrap.Config{
-		Objects: s.local, Identity: s.config.Identity, Masters: masters, NodePort: s.config.KubernetesNodePort,
+		Objects: s.local, NoLease: !s.gates.On(gates.APIServerIdentity), Identity: s.config.Identity, Masters: masters, NodePort: s.config.KubernetesNodePort,
 		AdvertiseAddress: ip, SecurePort: port, ServiceIP: s.ranges[0].Addr().Next().AsSlice(), ServiceCIDRs: s.ranges,
 		ClientCA: s.authn.ClientCA, RequestHeaderCA: s.authn.RequestHeaderCA, RequestHeader: s.config.RequestHeader,
 		Fairness: s.config.PriorityAndFairness, Clock: s.config.Clock,

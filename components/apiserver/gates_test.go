@@ -165,3 +165,48 @@ func (m *mediaTypes) saw(media string) bool {
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestGateWatchList: without it, watches can't ask to begin with what exists.
+func TestGateWatchList(t *testing.T) {
+	const path = "/api/v1/namespaces?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+	for _, on := range []bool{true, false} {
+		f := start(t, gated(map[string]bool{"WatchList": on}))
+		resp, text := f.with(t, "GET", path, "")
+		if on && (resp.StatusCode != 200 || !strings.Contains(text, "k8s.io/initial-events-end")) ||
+			!on && (resp.StatusCode != 422 || !strings.Contains(text, "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")) {
+			t.Errorf("%v: %d %s", on, resp.StatusCode, text)
+		}
+	}
+}
+
+func TestGateAPIServerIdentity(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		f := start(t, gated(map[string]bool{"APIServerIdentity": on}))
+		_, text := f.with(t, "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", "")
+		if told := strings.Contains(text, `"apiserver.kubernetes.io/identity"`); told != on {
+			t.Errorf("%v: %s", on, text)
+		}
+	}
+}
+
+// TestGateWebSocketPermission: with it, who may only get pods/exec doesn't get a shell by a WebSocket.
+func TestGateWebSocketPermission(t *testing.T) {
+	for _, on := range []bool{true, false} {
+		f := start(t, gated(map[string]bool{"AuthorizePodWebsocketUpgradeCreatePermission": on}))
+		for path, body := range map[string]string{
+			"clusterroles":        `{"metadata":{"name":"look"},"rules":[{"apiGroups":[""],"resources":["pods/exec"],"verbs":["get"]}]}`,
+			"clusterrolebindings": `{"metadata":{"name":"look"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"look"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"alice"}]}`,
+		} {
+			if resp, text := f.with(t, "POST", "/apis/rbac.authorization.k8s.io/v1/"+path, body, "Content-Type", "application/json"); resp.StatusCode != 201 {
+				t.Fatalf("%s", text)
+			}
+		}
+		// There is no such pod: the question is who may look for it.
+		resp, text := f.with(t, "GET", "/api/v1/namespaces/default/pods/none/exec?command=sh&stdout=1", "",
+			"Authorization", "Bearer alice", "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13",
+			"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Protocol", "v5.channel.k8s.io")
+		if want := map[bool]int{true: 403, false: 404}[on]; resp.StatusCode != want {
+			t.Errorf("%v: %d %s", on, resp.StatusCode, text)
+		}
+	}
+}

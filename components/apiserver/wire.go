@@ -187,6 +187,7 @@ func (s *Server) makeAPI() (err error) {
 	s.api = handlers.New(handlers.Config{
 		Resources: s.table, Scheme: s.scheme, Codec: s.codec, Clock: s.config.Clock, MinWatch: s.config.Serving.MinRequestTimeout,
 		NoCollector: s.config.NoGarbageCollection, DeleteWorkers: s.config.DeleteCollectionWorkers,
+		NoWatchList: !s.gates.On(gates.WatchList), NoUpgradeCheck: !s.gates.On(gates.AuthorizePodWebsocketUpgradeCreatePermission),
 		CBOR:          s.gates.On(gates.CBORServingAndStorage),
 		NoCompression: !s.gates.On(gates.APIResponseCompression),
 		Meter:         measures.NewRequests(s.registry),

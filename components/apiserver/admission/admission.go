@@ -31,6 +31,8 @@ type Config struct {
 	Objects objects.Store
 	// Authorizer answers the checks that plug-ins make themselves.
 	Authorizer authorizer.Authorizer
+	// AnyNodeAudience lets nodes ask for tokens for whatever audience.
+	AnyNodeAudience bool
 	// Escalation checks writes of roles and bindings; nil leaves that out.
 	Escalation escalation.Checker
 	Clock      clock.Clock

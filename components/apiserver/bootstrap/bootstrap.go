@@ -28,6 +28,8 @@ type Config struct {
 	Objects objects.Store
 	// StorageMigration adds the role of the controller that migrates stored objects.
 	StorageMigration bool
+	// NoLease leaves out the leases by which servers know of each other.
+	NoLease bool
 	// Identity tells API servers of one cluster apart; the host's name is usual.
 	Identity string
 	// AdvertiseAddress and SecurePort are where clients in the cluster reach this server; without an address they can't.

@@ -47,6 +47,9 @@ func leaseName(host string) string {
 
 // renewLease says that this server is alive.
 func (b *Bootstrap) renewLease(ctx context.Context) error {
+	if b.cfg.NoLease {
+		return nil
+	}
 	now := metav1.NewMicroTime(b.cfg.Clock.Now())
 	name := leaseName(b.cfg.Identity)
 	holder := name + "_" + b.life
@@ -73,6 +76,9 @@ func (b *Bootstrap) renewLease(ctx context.Context) error {
 
 // forgetServers deletes the leases of servers that are long gone.
 func (b *Bootstrap) forgetServers(ctx context.Context) error {
+	if b.cfg.NoLease {
+		return nil
+	}
 	list, err := objects.ListAs[*coordinationv1.Lease](b.cfg.Objects.List(ctx, leases, metav1.NamespaceSystem))
 	if err != nil {
 		return err

@@ -56,13 +56,14 @@ func newResource(crd *apiextensionsv1.CustomResourceDefinition, names apiextensi
 		Strategy:   r.strategy(),
 		Columns:    r.stored.columns(),
 		Custom: &kinds.Custom{
-			ListKind: names.ListKind, Ending: r.ending.Load, Convert: r.raw, Remote: convert != nil, Revision: fmt.Sprintf("%s/%d", crd.UID, crd.Generation),
+			ListKind: names.ListKind, Ending: r.ending.Load, Convert: r.raw, Remote: convert != nil,
 			Types: sync.OnceValues(func() (managedfields.TypeConverter, error) {
 				return newTypes(r.versions, crd.Spec.PreserveUnknownFields)
 			}),
 			Definitions: func(version string, v2 bool) (map[string]json.RawMessage, error) {
 				return r.versions[version].definitions(v2)
 			},
+			Revision: func(version string) string { return r.versions[version].revision() },
 		},
 	}
 	r.kind.Row = r.stored.row()

@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"crypto/sha512"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -50,6 +51,19 @@ func (v *version) definitions(v2 bool) (map[string]json.RawMessage, error) {
 		out[name] = text
 	}
 	return out, nil
+}
+
+// digest is the same for versions of which the same is told.
+func (v *version) digest() string {
+	definitions, err := v.definitions(false)
+	if err != nil {
+		return err.Error() // as the document will say
+	}
+	text, err := json.Marshal(definitions)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("%X", sha512.Sum512_256(text))
 }
 
 // schemas are those of an object and of a list.

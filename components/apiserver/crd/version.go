@@ -32,6 +32,8 @@ type version struct {
 	checks func() (*checks, error)
 	// rules are compiled when something is first validated; nil if there are none.
 	rules func() *cel.Validator
+	// revision stands for what the documents of OpenAPI tell of it.
+	revision func() string
 }
 
 // checks are the validators of the schema, and of its part for the status.
@@ -42,6 +44,7 @@ func newVersion(crd *apiextensionsv1.CustomResourceDefinition, spec *apiextensio
 		spec: spec, gvk: schema.GroupVersionKind{Group: crd.Spec.Group, Version: spec.Name, Kind: names.Kind}, names: names,
 		namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, keepAll: crd.Spec.PreserveUnknownFields,
 	}
+	v.revision = sync.OnceValue(v.digest)
 	var props *apiextensions.JSONSchemaProps
 	if spec.Schema != nil && spec.Schema.OpenAPIV3Schema != nil {
 		converted := &apiextensions.CustomResourceValidation{}

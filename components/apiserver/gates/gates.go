@@ -19,26 +19,38 @@ import (
 const (
 	// APIResponseCompression compresses large responses, for clients that take them so.
 	APIResponseCompression featuregate.Feature = "APIResponseCompression"
+	// APIServerIdentity tells of each API server by a Lease.
+	APIServerIdentity featuregate.Feature = "APIServerIdentity"
+	// AuthorizePodWebsocketUpgradeCreatePermission asks for create where a GET becomes a WebSocket into a pod.
+	AuthorizePodWebsocketUpgradeCreatePermission featuregate.Feature = "AuthorizePodWebsocketUpgradeCreatePermission"
 	// CBORServingAndStorage reads and writes CBOR on the wire, and stores custom resources so.
 	CBORServingAndStorage featuregate.Feature = "CBORServingAndStorage"
 	// ComponentFlagz and ComponentStatusz serve /flagz and /statusz.
 	ComponentFlagz   featuregate.Feature = "ComponentFlagz"
 	ComponentStatusz featuregate.Feature = "ComponentStatusz"
+	// ServiceAccountNodeAudienceRestriction gives nodes tokens for audiences only that their pods have use for.
+	ServiceAccountNodeAudienceRestriction featuregate.Feature = "ServiceAccountNodeAudienceRestriction"
 	// StorageVersionHash lets discovery tell which resources are stored as one.
 	StorageVersionHash featuregate.Feature = "StorageVersionHash"
 	// StorageVersionMigrator lets StorageVersionMigrations be served, where --runtime-config asks for their version too.
 	StorageVersionMigrator featuregate.Feature = "StorageVersionMigrator"
+	// WatchList lets watches begin with what exists, and tell when that is over.
+	WatchList featuregate.Feature = "WatchList"
 )
 
 // Switches lists the gates that can be set to what they are not by default.
 func Switches() []featuregate.Feature {
 	return []featuregate.Feature{
 		APIResponseCompression,
+		APIServerIdentity,
+		AuthorizePodWebsocketUpgradeCreatePermission,
 		CBORServingAndStorage,
 		ComponentFlagz,
 		ComponentStatusz,
+		ServiceAccountNodeAudienceRestriction,
 		StorageVersionHash,
 		StorageVersionMigrator,
+		WatchList,
 	}
 }
 

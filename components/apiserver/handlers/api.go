@@ -80,6 +80,10 @@ type Config struct {
 	DeleteWorkers int
 	// CBOR reads and writes it, too.
 	CBOR bool
+	// NoWatchList refuses watches that ask to begin with what exists.
+	NoWatchList bool
+	// NoUpgradeCheck lets those who may get pods/exec and its like open WebSockets there.
+	NoUpgradeCheck bool
 	// NoCompression sends everything as it is.
 	NoCompression bool
 }

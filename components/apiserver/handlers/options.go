@@ -74,11 +74,12 @@ func (c *call) listOptions() (*metav1.ListOptions, cache.Predicate, error) {
 		Watch: o.Watch, ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
 		Continue: o.Continue, SendInitialEvents: o.SendInitialEvents,
 	}
-	internalversion.SetListOptionsDefaults(&internal, true)
+	watchList := !c.api.config.NoWatchList
+	internalversion.SetListOptionsDefaults(&internal, watchList)
 	o.SendInitialEvents = internal.SendInitialEvents
 	p, err := c.predicate(o)
 	if err != nil {
 		return nil, p, err
 	}
-	return o, p, invalidOptions("ListOptions", metainternalvalidation.ValidateListOptions(&internal, true))
+	return o, p, invalidOptions("ListOptions", metainternalvalidation.ValidateListOptions(&internal, watchList))
 }

@@ -98,9 +98,9 @@ type Custom struct {
 	// Types describes all versions to structured merge. It is made on first use.
 	Types func() (managedfields.TypeConverter, error)
 	// Definitions are the OpenAPI schemas of a version, by the names that CustomModel gives. Revision stands for their
-	// content.
+	// content, and is the same as long as that is.
 	Definitions func(version string, v2 bool) (map[string]json.RawMessage, error)
-	Revision    string
+	Revision    func(version string) string
 }
 
 // Version is one served form of a kind.

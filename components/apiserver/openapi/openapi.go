@@ -54,7 +54,7 @@ type content struct {
 type groupVersion struct {
 	schema.GroupVersion
 	kinds []*kinds.Kind
-	hash  string
+	hash  func() string // asked for only when somebody looks
 	cbor  bool
 }
 
@@ -84,7 +84,8 @@ func newContent(table []*kinds.Kind, version string, cbor bool) *content {
 		}
 	}
 	for i := range c.groups {
-		c.groups[i].hash = hash(version, &c.groups[i])
+		g := &c.groups[i]
+		g.hash = sync.OnceValue(func() string { return hash(version, g) })
 	}
 	return c
 }
@@ -99,7 +100,7 @@ func hash(version string, g *groupVersion) string {
 			fmt.Fprintln(h, sub.Name, sub.Verbs, sub.Body)
 		}
 		if kind.Custom != nil {
-			fmt.Fprintln(h, kind.Custom.Revision)
+			fmt.Fprintln(h, kind.Custom.Revision(g.Version))
 		}
 	}
 	return fmt.Sprintf("%X", h.Sum(nil))

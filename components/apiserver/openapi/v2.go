@@ -11,7 +11,7 @@ import (
 func (c *content) serveV2(w http.ResponseWriter, r *http.Request, others []sourced) {
 	var all strings.Builder
 	for i := range c.groups {
-		all.WriteString(c.groups[i].hash)
+		all.WriteString(c.groups[i].hash())
 	}
 	c.serve(w, r, documentKey{path: "v2"}, hashOf(shorten(all.String()), others), v2Types, func() ([]byte, error) {
 		own, err := c.documentV2()
@@ -38,6 +38,9 @@ func (c *content) documentV2() ([]byte, error) {
 	}
 	for _, name := range sortedNames(loaded) {
 		definitions[name] = loaded[name].V2
+	}
+	if err := knownIn(definitions, serverVersions()); err != nil {
+		return nil, err
 	}
 	paths, parameters := map[string]object{}, shared{}
 	for path, all := range byPath(operations) {

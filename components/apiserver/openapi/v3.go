@@ -22,7 +22,7 @@ func (c *content) serveIndex(w http.ResponseWriter, others map[string]string) {
 	}
 	for i := range c.groups {
 		g := &c.groups[i]
-		paths[g.path()] = object{"serverRelativeURL": addressV3(g.path(), g.hash)}
+		paths[g.path()] = object{"serverRelativeURL": addressV3(g.path(), g.hash())}
 	}
 	for path, at := range others {
 		paths[path] = object{"serverRelativeURL": at}
@@ -44,7 +44,7 @@ func addressV3(path, hash string) string {
 }
 
 func (c *content) serveV3(w http.ResponseWriter, r *http.Request, g *groupVersion) {
-	c.serveHashed(w, r, g.path(), g.hash, func() ([]byte, error) { return c.documentV3(g) })
+	c.serveHashed(w, r, g.path(), g.hash(), func() ([]byte, error) { return c.documentV3(g) })
 }
 
 // serveHashed answers with the document of a path, whose address has its hash.
@@ -67,18 +67,18 @@ func (c *content) documentV3(g *groupVersion) ([]byte, error) {
 		return nil, err
 	}
 	if g.custom() {
-		return writeV3(object{"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}, g.operations(), schemas, nil, g.GroupVersion)
+		return writeV3(object{"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}, g.operations(), schemas, nil, g.GroupVersion, true)
 	}
-	return writeV3(c.info(), g.operations(), schemas, bearerToken, g.GroupVersion)
+	return writeV3(c.info(), g.operations(), schemas, bearerToken, g.GroupVersion, false)
 }
 
 // documentOfRoot writes the document of one operation.
 func (c *content) documentOfRoot(o *operation) ([]byte, error) {
-	return writeV3(c.info(), []operation{*o}, map[string]json.RawMessage{}, bearerToken, schema.GroupVersion{})
+	return writeV3(c.info(), []operation{*o}, map[string]json.RawMessage{}, bearerToken, schema.GroupVersion{}, false)
 }
 
 // writeV3 writes a document; schemas are those that the program doesn't have itself.
-func writeV3(info object, operations []operation, schemas map[string]json.RawMessage, security object, gv schema.GroupVersion) ([]byte, error) {
+func writeV3(info object, operations []operation, schemas map[string]json.RawMessage, security object, gv schema.GroupVersion, custom bool) ([]byte, error) {
 	definitions, err := closure(builtIn(models(operations), schemas))
 	if err != nil {
 		return nil, err
@@ -86,7 +86,14 @@ func writeV3(info object, operations []operation, schemas map[string]json.RawMes
 	for name, d := range definitions {
 		schemas[name] = d.V3
 	}
-	if err := onlyOf(schemas, gv); err != nil {
+	versions := []schema.GroupVersion{{Version: "v1"}}
+	switch {
+	case custom:
+		versions = clientVersions()
+	case gv.Group != "":
+		versions = append(versions, gv)
+	}
+	if err := knownIn(schemas, versions); err != nil {
 		return nil, err
 	}
 	paths := map[string]object{}
@@ -108,33 +115,6 @@ func writeV3(info object, operations []operation, schemas map[string]json.RawMes
 		components["securitySchemes"] = object{"BearerToken": security}
 	}
 	return json.Marshal(object{"openapi": "3.0.0", "info": info, "paths": paths, "components": components})
-}
-
-// onlyOf leaves of the kinds under which the types that every group has are known those of a group version.
-func onlyOf(schemas map[string]json.RawMessage, gv schema.GroupVersion) error {
-	const extension = "x-kubernetes-group-version-kind"
-	for _, name := range []string{"DeleteOptions", "WatchEvent"} {
-		text, ok := schemas[metaModel+name]
-		if !ok {
-			continue
-		}
-		fields := map[string]json.RawMessage{}
-		if err := json.Unmarshal(text, &fields); err != nil {
-			return err
-		}
-		kinds := []object{{"group": "", "version": "v1", "kind": name}}
-		if gv.Group != "" {
-			kinds = append(kinds, object{"group": gv.Group, "version": gv.Version, "kind": name})
-		}
-		var err error
-		if fields[extension], err = json.Marshal(kinds); err != nil {
-			return err
-		}
-		if schemas[metaModel+name], err = json.Marshal(fields); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func byPath(operations []operation) map[string][]*operation {

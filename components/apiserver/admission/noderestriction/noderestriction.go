@@ -26,15 +26,20 @@ const Name = "NodeRestriction"
 // Plugin implements the admission.
 type Plugin struct {
 	*admission.Handler
-	objects    objects.Reader
-	authorizer authorizer.Authorizer
+	objects     objects.Reader
+	authorizer  authorizer.Authorizer
+	anyAudience bool // nodes may ask for tokens for any
 }
 
 var _ admission.MutationInterface = &Plugin{}
 
-// New returns the plug-in. authorizer may let a node ask for tokens of audiences that its pods don't name.
-func New(reader objects.Reader, a authorizer.Authorizer) *Plugin {
-	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), objects: reader, authorizer: a}
+// New returns the plug-in. authorizer may let a node ask for tokens of audiences that its pods don't name; with anyAudience it
+// isn't asked.
+func New(reader objects.Reader, a authorizer.Authorizer, anyAudience bool) *Plugin {
+	return &Plugin{
+		Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete),
+		objects: reader, authorizer: a, anyAudience: anyAudience,
+	}
 }
 
 type check func(p *Plugin, ctx context.Context, nodeName string, a admission.Attributes) error

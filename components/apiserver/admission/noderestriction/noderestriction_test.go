@@ -86,7 +86,7 @@ func TestAdmit(t *testing.T) {
 		}
 		return authorizer.DecisionNoOpinion, "", nil
 	})
-	p := New(store, nobody)
+	p := New(store, nobody, false)
 	taint := corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoSchedule}
 	owned := newNode("n1", nil)
 	owned.OwnerReferences = []metav1.OwnerReference{{Kind: "X"}}
@@ -206,7 +206,7 @@ func TestTexts(t *testing.T) {
 	store.Put(corev1.Resource("pods"), plain)
 	p := New(store, authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 		return authorizer.DecisionNoOpinion, "", nil
-	}))
+	}), false)
 	for _, c := range []struct {
 		resource, sub, name string
 		obj                 runtime.Object

@@ -43,6 +43,9 @@ func (p *Plugin) admitServiceAccount(ctx context.Context, nodeName string, a adm
 	if pod.Spec.NodeName != nodeName {
 		return forbid(a, "node requested token bound to a pod scheduled on a different node")
 	}
+	if p.anyAudience {
+		return nil
+	}
 	return p.checkAudience(ctx, a, pod, request.Spec.Audiences)
 }
 
@@ -91,12 +94,12 @@ func (p *Plugin) usesAudience(ctx context.Context, pod *corev1.Pod, audience str
 			}) {
 				return true, nil
 			}
-		case v.CSI != nil:
-			driver = v.CSI.Driver
 		case v.Ephemeral != nil:
 			driver, err = p.driverOfClaim(ctx, pod.Namespace, pod.Name+"-"+v.Name)
 		case v.PersistentVolumeClaim != nil:
 			driver, err = p.driverOfClaim(ctx, pod.Namespace, v.PersistentVolumeClaim.ClaimName)
+		default:
+			driver = driverInline(&v.VolumeSource)
 		}
 		used := false
 		if err == nil && driver != "" {
@@ -122,10 +125,7 @@ func (p *Plugin) driverOfClaim(ctx context.Context, namespace, name string) (str
 	if err != nil {
 		return "", one(err, corev1.Resource("persistentvolume"), claim.Spec.VolumeName)
 	}
-	if volume.Spec.CSI == nil {
-		return "", nil
-	}
-	return volume.Spec.CSI.Driver, nil
+	return driverOf(&volume.Spec.PersistentVolumeSource), nil
 }
 
 func (p *Plugin) driverUses(ctx context.Context, name, audience string) (bool, error) {
