@@ -158,7 +158,7 @@ func TestWhatAWebhookAddsIsManagedByNobody(t *testing.T) {
 		}
 		var all []string
 		for _, e := range u.GetManagedFields() {
-			all = append(all, e.Manager+" "+string(e.FieldsV1.Raw))
+			all = append(all, e.Manager+" "+e.FieldsV1.GetRawString())
 		}
 		return strings.Join(all, "; ")
 	}
@@ -199,7 +199,7 @@ func TestFieldsOfAnOldVersionOutliveANewStoredOne(t *testing.T) {
 	for i := range crd.Spec.Versions {
 		crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == "v2"
 	}
-	if crd, err = definitions.Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
+	if _, err = definitions.Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	newer := widgets

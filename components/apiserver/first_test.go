@@ -61,7 +61,7 @@ func TestWhatTheServerMakesIsItsOwn(t *testing.T) {
 		}
 		for _, e := range obj.GetManagedFields() {
 			if e.Subresource == "" {
-				return e.Manager + " " + string(e.Operation) + " " + e.APIVersion + " " + string(e.FieldsV1.Raw)
+				return e.Manager + " " + string(e.Operation) + " " + e.APIVersion + " " + e.FieldsV1.GetRawString()
 			}
 		}
 		return ""

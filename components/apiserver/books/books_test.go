@@ -36,7 +36,8 @@ func testBooks(t *testing.T, subresource string) *Books {
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := typed.AsTypedUnvalidated(value.NewValueInterface(nil), &parser.Schema, parser.Type("configMap").TypeRef) //nolint:staticcheck // stands for the type
+	//lint:ignore SA1019 it stands for the type; nothing is there to be validated
+	of := typed.AsTypedUnvalidated(value.NewValueInterface(nil), &parser.Schema, parser.Type("configMap").TypeRef)
 	return New(reflect.TypeFor[corev1.ConfigMap](), of, "v1", subresource, nil)
 }
 

@@ -350,9 +350,11 @@ func (c *call) preconditions(options *metav1.DeleteOptions, obj kinds.Object) er
 func (c *call) storePreconditions(p *metav1.Preconditions, obj kinds.Object) error {
 	const unmet = "Precondition failed: %s in precondition: %s, %s in object meta: %s"
 	if p.UID != nil && *p.UID != obj.GetUID() {
+		//lint:ignore ST1005 the text is upstream's
 		return apierrors.NewConflict(c.resource, obj.GetName(), fmt.Errorf(unmet, "UID", *p.UID, "UID", obj.GetUID()))
 	}
 	if p.ResourceVersion != nil && *p.ResourceVersion != obj.GetResourceVersion() {
+		//lint:ignore ST1005 the text is upstream's
 		return apierrors.NewConflict(c.resource, obj.GetName(), fmt.Errorf(unmet, "ResourceVersion", *p.ResourceVersion, "ResourceVersion", obj.GetResourceVersion()))
 	}
 	return nil

@@ -121,11 +121,10 @@ func (w *worker) settle(now time.Time) {
 
 // candidate is a pod whose resize is to be decided.
 type candidate struct {
-	worker    *worker
-	pod       *v1.Pod // as it asks
-	growing   bool    // it asks for more than it was promised
-	since     time.Time
-	allocated *v1.Pod
+	worker  *worker
+	pod     *v1.Pod // as it asks
+	growing bool    // it asks for more than it was promised
+	since   time.Time
 }
 
 // settleAll decides on all resizes that wait, the most deserving first: those that ask for no more than they have, then by
