@@ -94,7 +94,11 @@ func New(config Config) (*Server, error) {
 		return nil, err
 	}
 	scheme := serial.NewScheme()
-	s := &Server{scheme: scheme, codec: serial.NewCodec(scheme), config: config, ready: make(chan struct{}), made: config.Clock.Now(), logged: newLogged(config.Clock, klog.Flush), registry: prometheus.NewRegistry(), library: metrics.NewKubeRegistry()}
+	s := &Server{
+		config: config, scheme: scheme, codec: serial.NewCodec(scheme),
+		ready: make(chan struct{}), made: config.Clock.Now(), logged: newLogged(config.Clock, klog.Flush),
+		registry: prometheus.NewRegistry(), library: metrics.NewKubeRegistry(),
+	}
 	for _, step := range []func() error{
 		s.setGates,
 		s.listen,
