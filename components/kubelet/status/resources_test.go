@@ -4,22 +4,12 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
 )
 
 func TestActualResources(t *testing.T) {
-	list := func(cpu, memory string) v1.ResourceList {
-		l := v1.ResourceList{}
-		if cpu != "" {
-			l[v1.ResourceCPU] = resource.MustParse(cpu)
-		}
-		if memory != "" {
-			l[v1.ResourceMemory] = resource.MustParse(memory)
-		}
-		return l
-	}
+	list := resourceList
 	for name, c := range map[string]struct {
 		has            runtime.Resources
 		promised, want v1.ResourceRequirements

@@ -216,17 +216,20 @@ func TestReadinessGates(t *testing.T) {
 	}
 }
 
-func TestQOS(t *testing.T) {
-	list := func(cpu, memory string) v1.ResourceList {
-		l := v1.ResourceList{}
-		if cpu != "" {
-			l[v1.ResourceCPU] = resource.MustParse(cpu)
-		}
-		if memory != "" {
-			l[v1.ResourceMemory] = resource.MustParse(memory)
-		}
-		return l
+// resourceList is a list of what isn't empty.
+func resourceList(cpu, memory string) v1.ResourceList {
+	l := v1.ResourceList{}
+	if cpu != "" {
+		l[v1.ResourceCPU] = resource.MustParse(cpu)
 	}
+	if memory != "" {
+		l[v1.ResourceMemory] = resource.MustParse(memory)
+	}
+	return l
+}
+
+func TestQOS(t *testing.T) {
+	list := resourceList
 	for name, test := range map[string]struct {
 		requests, limits v1.ResourceList
 		want             v1.PodQOSClass
