@@ -55,7 +55,7 @@ lint: ## Vet and lint
 
 .PHONY: generate
 generate: ## Make generated code anew
-	go generate ./...
+	go generate ./components/apiserver/openapi ./... # what is made of the schemas, after them
 
 ##@ Images and clusters
 

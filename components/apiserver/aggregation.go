@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quintet.dev/quintet/components/apiserver/aggregation"
+	"quintet.dev/quintet/components/apiserver/bootstrap"
 	"quintet.dev/quintet/components/apiserver/discovery"
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/openapi"
@@ -27,10 +28,14 @@ func (c *Config) addAggregatorFlags(fs *pflag.FlagSet) {
 func (s *Server) makeAggregator() (err error) {
 	s.custom.discovery = discovery.New(discovery.Config{
 		Address: s.endpoint(), Hashes: s.gates.On(gates.StorageVersionHash), CBOR: s.gates.On(gates.CBORServingAndStorage),
+		ID: bootstrap.LeaseName(s.config.Identity),
 	})
 	s.custom.openapi = openapi.New(release.Get().GitVersion, s.gates.On(gates.CBORServingAndStorage))
+	if err := s.custom.discovery.Register(s.registry); err != nil {
+		return err
+	}
 	s.aggregator, err = aggregation.New(aggregation.Config{
-		Objects: s.local, Services: s.resolver(), Clock: s.config.Clock,
+		Objects: s.local, Services: s.resolver(), Clock: s.config.Clock, Library: s.library,
 		Dial: s.egress.Cluster(), PassRedirects: s.config.PassRedirects,
 		ClientCertFile: s.config.ProxyClientCert, ClientKeyFile: s.config.ProxyClientKey,
 		Changed: func(v aggregation.View) {

@@ -33,6 +33,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/measures"
+	"quintet.dev/quintet/components/apiserver/peers"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/server"
 	"quintet.dev/quintet/components/apiserver/services"
@@ -75,6 +76,7 @@ type Server struct {
 	custom    custom
 
 	aggregator *aggregation.Aggregator
+	peers      *peers.Peers
 
 	ready  chan struct{} // closed when the server has all that it needs
 	synced atomic.Bool   // the caches have their objects
@@ -114,6 +116,7 @@ func New(config Config) (*Server, error) {
 		s.makeAPI,
 		s.makeCustom,
 		s.makeAggregator,
+		s.makePeers,
 		s.makeAudit,
 		s.makeFairness,
 		s.makeFront,
@@ -172,11 +175,15 @@ func (s *Server) Objects() *handlers.Local { return s.local }
 func (s *Server) makeBootstrap() error {
 	ip, port := s.advertised()
 	var masters *bootstrap.Masters
-	if s.config.EndpointReconciler == EndpointsByLease {
+	servers := 0
+	switch s.config.EndpointReconciler {
+	case EndpointsByLease:
 		masters = &bootstrap.Masters{Store: s.places[0].store, Prefix: s.config.EtcdPrefix}
+	case EndpointsByCount:
+		servers = s.config.Servers
 	}
 	s.bootstrap = bootstrap.New(bootstrap.Config{
-		Objects: s.local, NoLease: !s.gates.On(gates.APIServerIdentity), Identity: s.config.Identity, Masters: masters, NodePort: s.config.KubernetesNodePort,
+		Objects: s.local, NoLease: !s.gates.On(gates.APIServerIdentity), Identity: s.config.Identity, Masters: masters, Servers: servers, NodePort: s.config.KubernetesNodePort,
 		AdvertiseAddress: ip, SecurePort: port, ServiceIP: s.ranges[0].Addr().Next().AsSlice(), ServiceCIDRs: s.ranges,
 		ClientCA: s.authn.ClientCA, RequestHeaderCA: s.authn.RequestHeaderCA, RequestHeader: s.config.RequestHeader,
 		Fairness: s.config.PriorityAndFairness, Clock: s.config.Clock,
@@ -231,7 +238,7 @@ func (s *Server) makeFront() error {
 		Impersonation: s.impersonation,
 		Fairness:      s.fairness.filter(),
 		Authorizer:    s.authz,
-		API:           s.api, Paths: s.paths(), Serves: s.api.Serves, Route: s.aggregator.Route,
+		API:           s.api, Paths: s.paths(), Serves: s.api.Serves, Route: s.route,
 		MaxInFlight: s.config.MaxRequestsInFlight, MaxMutatingInFlight: s.config.MaxMutatingRequestsInFlight,
 		RequestTimeout: s.config.RequestTimeout, MaxStreams: s.config.Serving.HTTP2Streams,
 		Edge: s.config.Serving.edge(),
@@ -272,7 +279,7 @@ func (s *Server) Run(ctx context.Context) error {
 	group.Go(func() error { return s.admission.Run(behind) })
 	group.Go(func() error { return s.self.run(behind) })
 	group.Go(func() error { return s.audit.Run(behind) })
-	group.Go(func() error { return s.fairness.run(behind, &s.self) })
+	group.Go(func() error { return s.fairness.run(behind, &s.self, s.config.Clock) })
 	group.Go(func() error { return s.keys.Run(behind) })
 	group.Go(func() error { return s.serveDebug(behind) })
 	group.Go(func() error { return s.watchSize(behind) })
@@ -316,12 +323,14 @@ func (s *Server) settle(ctx, leaving context.Context, left func()) error {
 	}
 	close(s.ready)
 	klog.FromContext(ctx).Info("Ready", "address", s.listener.Addr().String())
-	s.api.Warm()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer left()
 		return s.bootstrap.Run(leaving)
 	})
+	if s.gates.On(gates.UnknownVersionInteroperabilityProxy) {
+		group.Go(func() error { return s.peers.Run(leaving) })
+	}
 	group.Go(func() error { return s.services.Run(ctx) })
 	group.Go(func() error { return s.custom.manager.Run(ctx) })
 	group.Go(func() error { return s.aggregator.Run(ctx) })

@@ -30,6 +30,7 @@ const (
 // Who keeps the endpoints of the Service kubernetes.
 const (
 	EndpointsByLease  = "lease"
+	EndpointsByCount  = "master-count"
 	EndpointsByNobody = "none"
 )
 
@@ -58,8 +59,10 @@ type Config struct {
 	EtcdSizePeriod, CountPeriod time.Duration
 	// StorageMediaType is how objects are written that have a choice: protobuf if empty.
 	StorageMediaType string
-	// WatchCacheSizes is resource[.group]#size; caches size themselves, but none can be left out.
+	// WatchCacheSizes is resource[.group]#size. Caches size themselves, but 0 makes reads of the resource be never older than
+	// the store, as NoWatchCache does with all.
 	WatchCacheSizes []string
+	NoWatchCache    bool
 	// NoGarbageCollection leaves finalizers alone that make a deletion wait for the collector.
 	NoGarbageCollection bool
 	// DeleteCollectionWorkers is how many objects of a collection are deleted at a time; 0 means 1.
@@ -81,8 +84,10 @@ type Config struct {
 
 	Serving          Serving
 	ExternalHostname string // in URLs that the server gives out; the advertised address if empty
-	// EndpointReconciler is EndpointsByLease or EndpointsByNobody; empty means the former.
+	// EndpointReconciler is EndpointsByLease, EndpointsByCount or EndpointsByNobody; empty means the first. With EndpointsByCount
+	// there are Servers of them; 0 means 1.
 	EndpointReconciler string
+	Servers            int
 	KubernetesNodePort int // of the Service kubernetes; 0 means none
 
 	ClientCAFile                     string
@@ -121,10 +126,12 @@ type Config struct {
 	KubeletCertificateAuthority  string
 	KubeletPreferredAddressTypes []string
 	KubeletTimeout               time.Duration
+	KubeletPort                  int   // of nodes that don't tell theirs; 0 means 10250
 	MaxConnectionBytes           int64 // a second, of each connection that was taken over; 0 means no bound
 
 	Audit auditing.Config
 
+	Peers                   PeerAccess
 	EgressFile              string // EgressSelectorConfiguration: how others are connected to
 	PassRedirects           bool   // of extension servers, to clients
 	ProxyClientCert         string // file
@@ -150,6 +157,9 @@ type Config struct {
 
 	// CommandLine is all flags with their values, for /flagz, which isn't there without.
 	CommandLine func() map[string]string
+
+	// MinCompatibility is the release, "1.34", that what this server writes must be good for; the one before its own if empty.
+	MinCompatibility string
 
 	FeatureGates  map[string]bool   // which of them can be set is in package gates
 	RuntimeConfig map[string]string // group/version[/resource] or api/<stage>: true or false; must be what is served
@@ -210,9 +220,10 @@ func (c Config) complete() (Config, error) {
 	orElse(&c.Serving.MinRequestTimeout, 30*time.Minute)
 	orElse(&c.Serving.StorageInitialization, time.Minute)
 	orElse(&c.DeleteCollectionWorkers, 1)
+	orElse(&c.Servers, 1)
 	orElse(&c.StorageMediaType, runtime.ContentTypeProtobuf)
 	orElse(&c.EndpointReconciler, EndpointsByLease)
-	for _, check := range []func() error{c.Serving.check, c.checkStore, c.checkEndpoints, c.checkServiceAccounts} {
+	for _, check := range []func() error{c.Serving.check, c.checkStore, c.checkEndpoints, c.checkServiceAccounts, c.checkCompatibility} {
 		if err := check(); err != nil {
 			return c, err
 		}
@@ -250,8 +261,6 @@ func (c *Config) checkStore() error {
 			return fmt.Errorf("--watch-cache-sizes: invalid size of watch cache size: %s", size)
 		case n < 0:
 			return fmt.Errorf("--watch-cache-sizes: watch cache size cannot be negative: %s", size)
-		case n == 0:
-			return fmt.Errorf("--watch-cache-sizes: %s is not supported: all reads are served by the cache", size)
 		}
 	}
 	return nil
@@ -259,8 +268,8 @@ func (c *Config) checkStore() error {
 
 func (c *Config) checkEndpoints() error {
 	switch c.EndpointReconciler {
-	case EndpointsByLease, EndpointsByNobody:
+	case EndpointsByLease, EndpointsByCount, EndpointsByNobody:
 		return nil
 	}
-	return fmt.Errorf("--endpoint-reconciler-type %q is not supported: use %s or %s", c.EndpointReconciler, EndpointsByLease, EndpointsByNobody)
+	return fmt.Errorf("--endpoint-reconciler-type %q is not known: use %s, %s or %s", c.EndpointReconciler, EndpointsByLease, EndpointsByCount, EndpointsByNobody)
 }

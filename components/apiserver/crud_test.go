@@ -78,6 +78,17 @@ func TestGenerateName(t *testing.T) {
 	if one.Name == two.Name || !strings.HasPrefix(one.Name, "x-") || len(one.Name) != 7 {
 		t.Errorf("names %q and %q", one.Name, two.Name)
 	}
+	limits, err := client.CoreV1().LimitRanges("default").Create(t.Context(), &corev1.LimitRange{}, metav1.CreateOptions{})
+	if err != nil || len(limits.Name) != 36 {
+		t.Errorf("a limit range of no name: %v, %v", limits, err)
+	}
+	given := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: one.Name, GenerateName: "x-"}}
+	for _, dry := range [][]string{nil, {metav1.DryRunAll}} {
+		_, err := client.CoreV1().ConfigMaps("default").Create(t.Context(), given, metav1.CreateOptions{DryRun: dry})
+		if !apierrors.IsAlreadyExists(err) || !strings.HasSuffix(err.Error(), "the server was not able to generate a unique name for the object") {
+			t.Errorf("a name that is given: %v", err)
+		}
+	}
 }
 
 func TestDryRunWritesNothing(t *testing.T) {

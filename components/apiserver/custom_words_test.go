@@ -66,10 +66,41 @@ func TestCustomResourceRefusals(t *testing.T) {
 		"a strategic patch of the scale": {"PATCH", all + "/a/scale", "application/strategic-merge-patch+json", `{"spec":{"replicas":2}}`,
 			415, `accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml`},
 		"no such subresource": {"GET", all + "/a/nothing", "", "", 404, `widgets.example.com \"a\" not found`},
+		"not in a namespace":  {"GET", "/apis/example.com/v1/widgets/a", "", "", 404, "404 page not found\n"},
+		"keys of a list":      {"GET", all + "?fieldSelector=metadata.name%3Dnone", "", "", 200, `{"apiVersion":"example.com/v1","items":[],"kind":"WidgetList","metadata":{"continue":"","resourceVersion":"`},
 		"no such resource":    {"GET", "/apis/example.com/v1/nothings", "", "", 404, "404 page not found\n"},
 	} {
 		if code, text := f.sent(t, c.method, c.path, c.media, c.body); code != c.code || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %d %s, want %d %s", name, code, text, c.code, c.want)
+		}
+	}
+}
+
+// TestDeprecationIsAlwaysToldOf, whatever is asked of a custom resource.
+func TestDeprecationIsAlwaysToldOf(t *testing.T) {
+	f := startCustom(t)
+	const all = "/apis/example.com/v1beta1/namespaces/default/widgets"
+	client, err := rest.HTTPClientFor(f.as("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		method, path string
+		code, told   int
+	}{
+		{"GET", all, 200, 1}, {"GET", all + "/none/nothing", 404, 1}, {"OPTIONS", all, 405, 1}, {"GET", "/apis/example.com/v1beta1/widgets/a", 404, 0},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), c.method, f.as("admin").Host+c.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if told := response.Header["Warning"]; response.StatusCode != c.code || len(told) != c.told {
+			t.Errorf("%s %s: %s, %q", c.method, c.path, response.Status, told)
 		}
 	}
 }

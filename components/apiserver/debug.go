@@ -22,7 +22,6 @@ import (
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/server"
-	"quintet.dev/quintet/internal/release"
 	"quintet.dev/quintet/internal/zpages"
 )
 
@@ -93,12 +92,8 @@ const maxVerbosity = 64
 
 // installPages serves what the program tells of itself.
 func (s *Server) installPages(m *server.Mux) {
-	version := release.Get()
-	p := &zpages.Program{
-		Name: "apiserver", Started: s.made, Now: s.config.Clock.Now,
-		GoVersion: runtime.Version(), Version: strings.TrimPrefix(version.GitVersion, "v"), Emulation: version.Major + "." + version.Minor,
-		Paths: func() []string { return s.listed(m) }, Flags: s.config.CommandLine, CBOR: s.gates.On(gates.CBORServingAndStorage),
-	}
+	p := zpages.New("apiserver", s.config.Clock.Now, s.config.CommandLine)
+	p.Started, p.Paths, p.CBOR = s.made, func() []string { return s.listed(m) }, s.gates.On(gates.CBORServingAndStorage)
 	offer := negotiate.Offer{Media: []serial.MediaType{serial.JSON, serial.YAML}, CBOR: p.CBOR}
 	if p.CBOR {
 		offer.Media = append(offer.Media, serial.CBOR)

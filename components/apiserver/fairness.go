@@ -6,17 +6,19 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/server/filters"
 	"k8s.io/apiserver/pkg/server/mux"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/util/flowcontrol"
 	"k8s.io/apiserver/pkg/util/flowcontrol/metrics"
 	flowrequest "k8s.io/apiserver/pkg/util/flowcontrol/request"
 	flowcontrolclient "k8s.io/client-go/kubernetes/typed/flowcontrol/v1"
+	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/server"
+	"quintet.dev/quintet/components/apiserver/turns"
 )
 
 // fairness shares the server's capacity between flows of requests, as flow schemas and priority levels say
@@ -25,6 +27,7 @@ type fairness struct {
 	control flowcontrol.Interface
 	// requestWait is how long a request may wait for its turn that has no deadline of its own.
 	requestWait time.Duration
+	turns       *turns.Filter // made by filter
 	stats       func(resource string) (storage.Stats, error)
 }
 
@@ -56,7 +59,8 @@ func (f *fairness) filter() func(http.Handler) http.Handler {
 	}
 	estimate := flowrequest.NewWorkEstimator(f.stats, f.control.GetInterestedWatchCount, flowrequest.DefaultWorkEstimatorConfig(), f.control.GetMaxSeats)
 	return func(next http.Handler) http.Handler {
-		return filters.WithPriorityAndFairness(next, server.LongRunning, f.control, estimate, f.requestWait)
+		f.turns = turns.New(turns.Config{Control: f.control, Estimate: estimate, LongRunning: server.LongRunning, Wait: f.requestWait}, next)
+		return f.turns
 	}
 }
 
@@ -71,16 +75,23 @@ func (f *fairness) install(m *server.Mux) {
 }
 
 // run follows the configuration until ctx ends.
-func (f *fairness) run(ctx context.Context, s *self) error {
+func (f *fairness) run(ctx context.Context, s *self, clk clock.WithTicker) error {
 	if f == nil {
 		return nil
 	}
 	s.informers.StartWithContext(ctx)
-	filters.StartPriorityAndFairnessWatermarkMaintenance(ctx.Done())
-	if err := f.control.Run(ctx.Done()); err != nil && ctx.Err() == nil { // to be stopped before all is read is no failure
-		return err
-	}
-	return nil
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		f.turns.Run(ctx, clk)
+		return nil
+	})
+	group.Go(func() error {
+		if err := f.control.Run(ctx.Done()); err != nil && ctx.Err() == nil { // to be stopped before all is read is no failure
+			return err
+		}
+		return nil
+	})
+	return group.Wait()
 }
 
 // stats tells how large the list of a resource is, by "resource.group".

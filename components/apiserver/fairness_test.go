@@ -36,16 +36,9 @@ func TestFairness(t *testing.T) {
 	f := start(t, fair)
 	ctx := t.Context()
 	admin, alice := kubernetes.NewForConfigOrDie(f.as("admin")), f.as("alice")
-	_, err := admin.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "devs"},
-		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "dev"}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	letDevs(t, admin)
 	schema, level := ofAlice()
-	level, err = admin.FlowcontrolV1().PriorityLevelConfigurations().Create(ctx, level, metav1.CreateOptions{})
+	level, err := admin.FlowcontrolV1().PriorityLevelConfigurations().Create(ctx, level, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +88,19 @@ func TestFairness(t *testing.T) {
 	}
 }
 
+// letDevs lets Alice do everything.
+func letDevs(t *testing.T, admin kubernetes.Interface) {
+	t.Helper()
+	_, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "devs"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "Group", Name: "dev"}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // hold keeps a request under way whose body doesn't end, until the result is called.
 func hold(t *testing.T, transport *http.Client, url string) (release func()) {
 	t.Helper()
@@ -137,6 +143,62 @@ func ofAlice() (*flowcontrolv1.FlowSchema, *flowcontrolv1.PriorityLevelConfigura
 				LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject},
 			},
 		}}
+}
+
+// TestFairnessQueues: beyond the seats of a level requests wait, as many as its queue holds; the next are refused, and told when to
+// come again. Those that wait are served in their turn.
+func TestFairnessQueues(t *testing.T) {
+	f := start(t, fair)
+	ctx, admin := t.Context(), kubernetes.NewForConfigOrDie(f.as("admin"))
+	letDevs(t, admin)
+	schema, level := ofAlice()
+	level.Spec.Limited.NominalConcurrencyShares = ptr.To(int32(1)) // of some hundred: one seat
+	level.Spec.Limited.LimitResponse = flowcontrolv1.LimitResponse{
+		Type: flowcontrolv1.LimitResponseTypeQueue, Queuing: &flowcontrolv1.QueuingConfiguration{Queues: 1, HandSize: 1, QueueLengthLimit: 2},
+	}
+	if _, err := admin.FlowcontrolV1().PriorityLevelConfigurations().Create(ctx, level, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.FlowcontrolV1().FlowSchemas().Create(ctx, schema, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	get := func() *http.Response {
+		resp, _ := f.with(t, "GET", "/api/v1/namespaces/default/pods", "", "Authorization", "Bearer alice")
+		return resp
+	}
+	eventually(t, "the schema counts", func() bool { return get().Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID) != "" })
+	transport, err := rest.HTTPClientFor(f.as("alice"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := hold(t, transport, f.as("alice").Host+configMaps+"?dryRun=All")
+	shows := func(line string) bool { return strings.Contains(metricsOf(t, f), line) }
+	eventually(t, "the seat is taken", func() bool {
+		return shows(`apiserver_flowcontrol_current_executing_requests{flow_schema="alice",priority_level="alice"} 1`)
+	})
+	served := make(chan int, 2)
+	for range 2 {
+		go func() { served <- get().StatusCode }()
+	}
+	eventually(t, "two wait", func() bool {
+		return shows(`apiserver_flowcontrol_current_inqueue_requests{flow_schema="alice",priority_level="alice"} 2`)
+	})
+	resp := get()
+	if resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("the next: %d %v", resp.StatusCode, resp.Header)
+	}
+	if !shows(`apiserver_flowcontrol_rejected_requests_total{flow_schema="alice",priority_level="alice",reason="queue-full"}`) {
+		t.Error("the refusal isn't counted")
+	}
+	if _, err := admin.CoreV1().Pods("default").List(ctx, metav1.ListOptions{}); err != nil {
+		t.Errorf("another flow: %v", err)
+	}
+	release()
+	for range 2 {
+		if code := <-served; code != http.StatusOK {
+			t.Errorf("one that waited: %d", code)
+		}
+	}
 }
 
 // TestWatchesHoldNoSeats: watches that have begun don't keep others out, however many there are.

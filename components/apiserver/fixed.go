@@ -28,26 +28,19 @@ func (f *fixed) Set(value string) error {
 }
 
 const (
-	noGate  = "the feature gate that it belongs to is off in this release"
-	noSkew  = "the server is Kubernetes 1.36 and emulates no other"
-	noPeers = "requests are passed on to no other API server (UnknownVersionInteroperabilityProxy)"
+	noGate = "the feature gate that it belongs to is off in this release"
+	noSkew = "the server is Kubernetes 1.36 and emulates no other"
 )
 
 func addFixedFlags(fs *pflag.FlagSet) {
 	for name, f := range map[string]*fixed{
-		"watch-cache": {"bool", []string{"true"}, "all reads are served by the cache", ""},
-
 		"log-json-split-stream":     {"bool", []string{"false"}, noGate + " (LoggingAlphaOptions)", ""},
 		"log-json-info-buffer-size": {"quantity", []string{"0"}, noGate + " (LoggingAlphaOptions)", ""},
 
 		"emulated-version":                            {"strings", []string{"1.36", "kube=1.36"}, noSkew, ""},
-		"min-compatibility-version":                   {"strings", []string{"1.35", "kube=1.35", "1.36", "kube=1.36"}, noSkew, ""},
 		"emulation-forward-compatible":                {"bool", []string{"false"}, noSkew, ""},
 		"runtime-config-emulation-forward-compatible": {"bool", []string{"false"}, noSkew, ""},
 
-		"peer-advertise-ip":                     {"string", []string{""}, noPeers, ""},
-		"peer-advertise-port":                   {"string", []string{""}, noPeers, ""},
-		"peer-ca-file":                          {"string", []string{""}, noPeers, ""},
 		"coordinated-leadership-lease-duration": {"duration", []string{"15s"}, noGate + " (CoordinatedLeaderElection)", ""},
 		"coordinated-leadership-renew-deadline": {"duration", []string{"10s"}, noGate + " (CoordinatedLeaderElection)", ""},
 		"coordinated-leadership-retry-period":   {"duration", []string{"2s"}, noGate + " (CoordinatedLeaderElection)", ""},

@@ -1,13 +1,15 @@
 package apiserver
 
 import (
-	"errors"
+	"fmt"
 	"net"
 	"strconv"
 	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"quintet.dev/quintet/internal/zpages"
 )
 
 // AddFlags binds the configuration to flags with upstream's names
@@ -22,13 +24,10 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	c.addKubeletFlags(fs)
 	c.Audit.AddFlags(fs)
 	c.addAggregatorFlags(fs)
+	c.Peers.addFlags(fs)
 	c.Serving.addFlags(fs)
 	addFixedFlags(fs)
-	c.CommandLine = func() map[string]string {
-		out := map[string]string{}
-		fs.VisitAll(func(f *pflag.Flag) { out[f.Name] = f.Value.String() })
-		return out
-	}
+	c.CommandLine = zpages.Flags(fs)
 }
 
 func (c *Config) addStoreFlags(fs *pflag.FlagSet) {
@@ -48,9 +47,11 @@ func (c *Config) addStoreFlags(fs *pflag.FlagSet) {
 	fs.Var((*interval)(&c.CountPeriod), "etcd-count-metric-poll-period", "How old the number of objects in metrics may be; 0 leaves it out.")
 	fs.Var((*seconds)(&c.EtcdLeaseReuse), "lease-reuse-duration-seconds", "For how many seconds objects that end at about the same time share a lease of etcd.")
 	fs.StringVar(&c.StorageMediaType, "storage-media-type", runtime.ContentTypeProtobuf, "How objects lie in the store: application/vnd.kubernetes.protobuf, application/json or application/yaml.")
-	fs.StringSliceVar(&c.WatchCacheSizes, "watch-cache-sizes", nil, "Sizes of caches, resource[.group]#size. They size themselves: any size is right but 0, which is not supported.")
-	size := cacheSize(100)
-	fs.Var(&size, "default-watch-cache-size", "Size of caches that --watch-cache-sizes doesn't name. They size themselves: any size is right but 0, which is not supported.")
+	fs.Var((*not)(&c.NoWatchCache), "watch-cache", "Let reads that may be old be answered without asking the store. Without it, none is.")
+	fs.Lookup("watch-cache").NoOptDefVal = "true"
+	fs.StringSliceVar(&c.WatchCacheSizes, "watch-cache-sizes", nil, "Sizes of caches, resource[.group]#size. They size themselves, but 0 is --watch-cache=false for one resource.")
+	fs.Int("default-watch-cache-size", 100, "")
+	deprecate(fs, "default-watch-cache-size", "caches size themselves.")
 	fs.Var((*not)(&c.NoGarbageCollection), "enable-garbage-collector", "Let deletions wait for the garbage collector, as they ask to.")
 	fs.Lookup("enable-garbage-collector").NoOptDefVal = "true"
 	fs.IntVar(&c.DeleteCollectionWorkers, "delete-collection-workers", 1, "How many objects of a collection are deleted at a time.")
@@ -81,7 +82,9 @@ func (c *Config) addServingFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.MetricLabelsFile, "allow-metric-labels-manifest", "", "File with the same in YAML: metric,label: value,value.")
 	fs.StringVar(&c.ShowHiddenMetrics, "show-hidden-metrics-for-version", "", "Show metrics that are hidden because they were deprecated in this release, the one before the server's: 1.35.")
 	fs.StringVar(&c.ExternalHostname, "external-hostname", "", "Host by which the server is known in URLs that it gives out; by default the advertised address.")
-	fs.StringVar(&c.EndpointReconciler, "endpoint-reconciler-type", EndpointsByLease, "How the endpoints of the Service kubernetes are kept: lease, or none.")
+	fs.StringVar(&c.EndpointReconciler, "endpoint-reconciler-type", EndpointsByLease, "How the endpoints of the Service kubernetes are kept: lease, master-count (deprecated), or none.")
+	fs.Var(newCount(&c.Servers), "apiserver-count", "How many API servers there are, for --endpoint-reconciler-type=master-count.")
+	deprecate(fs, "apiserver-count", "--endpoint-reconciler-type=lease needs no number.")
 	fs.IntVar(&c.KubernetesNodePort, "kubernetes-service-node-port", 0, "Node port of the Service kubernetes; 0 makes it ClusterIP.")
 	fs.StringVar(&c.ServiceClusterIPRange, "service-cluster-ip-range", "10.0.0.0/24", "Addresses of Services: one CIDR, or two of different families.")
 	fs.StringVar(&c.ServiceNodePortRange, "service-node-port-range", "30000-32767", "Ports that Services may take on nodes.")
@@ -95,20 +98,35 @@ func (c *Config) addKubeletFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.KubeletPreferredAddressTypes, "kubelet-preferred-address-types",
 		[]string{"Hostname", "InternalDNS", "InternalIP", "ExternalDNS", "ExternalIP"}, "Which of a node's addresses is used, in order.")
 	fs.Int64Var(&c.MaxConnectionBytes, "max-connection-bytes-per-sec", 0, "Bound of the bytes per second on each connection that was taken over (exec, attach, port-forward, proxy); 0 means none.")
+	fs.IntVar(&c.KubeletPort, "kubelet-port", 10250, "Port of kubelets whose nodes don't tell it.")
+	deprecate(fs, "kubelet-port", "nodes tell the port of their kubelet.")
 	fs.DurationVar(&c.KubeletTimeout, "kubelet-timeout", 5*time.Second, "Bound of connecting to a kubelet.")
 }
 
-// cacheSize is a number that can be anything but 0, as caches size themselves.
-type cacheSize int
-
-func (c *cacheSize) String() string { return strconv.Itoa(int(*c)) }
-func (c *cacheSize) Type() string   { return "int" }
-func (c *cacheSize) Set(s string) error {
-	n, err := strconv.Atoi(s)
-	if err == nil && n == 0 {
-		err = errors.New("not supported: all reads are served by the cache")
+// deprecate marks a flag as one that is to go. That fails for flags that don't exist.
+func deprecate(fs *pflag.FlagSet, name, why string) {
+	if err := fs.MarkDeprecated(name, why); err != nil {
+		panic(err)
 	}
-	*c = cacheSize(n)
+}
+
+// count is a positive number of servers.
+type count int
+
+// newCount sets a number to what it is by default.
+func newCount(n *int) *count {
+	*n = 1
+	return (*count)(n)
+}
+
+func (c *count) String() string { return strconv.Itoa(int(*c)) }
+func (c *count) Type() string   { return "int" }
+func (c *count) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err == nil && n <= 0 {
+		err = fmt.Errorf("should be a positive number, but value '%d' provided", n)
+	}
+	*c = count(n)
 	return err
 }
 

@@ -63,16 +63,25 @@ func TestConfigErrors(t *testing.T) {
 		"SNI":           {func(c *Config) { c.Serving.SNI = []cliflag.NamedCertKey{{CertFile: "/none"}} }, "--tls-sni-cert-key: certificate /none"},
 		"delay":         {func(c *Config) { c.Serving.ShutdownDelay = -1 }, "--shutdown-delay-duration can not be negative value"},
 		"media":         {func(c *Config) { c.StorageMediaType = "text/csv" }, `--storage-media-type "text/csv" invalid`},
-		"no cache":      {func(c *Config) { c.WatchCacheSizes = []string{"pods#0"} }, "--watch-cache-sizes: pods#0 is not supported"},
 		"cache size":    {func(c *Config) { c.WatchCacheSizes = []string{"pods"} }, "invalid value of watch cache size: pods"},
-		"endpoints":     {func(c *Config) { c.EndpointReconciler = "master-count" }, `--endpoint-reconciler-type "master-count" is not supported`},
+		"endpoints":     {func(c *Config) { c.EndpointReconciler = "master" }, `--endpoint-reconciler-type "master" is not known`},
+		"too old":       {func(c *Config) { c.MinCompatibility = "1.32" }, "minCompatibilityVersion version 1.32 is not between [1.33, 1.36]"},
+		"a patch":       {func(c *Config) { c.MinCompatibility = "1.36.1" }, "patch version not allowed, got: kube=1.36.1"},
+		"no release":    {func(c *Config) { c.MinCompatibility = "abc" }, `could not parse "abc" as version`},
 		"only and more": {func(c *Config) { c.OnlyAdmission, c.EnableAdmission = []string{}, []string{"AlwaysPullImages"} }, "are mutually exclusive"},
 		"only unknown":  {func(c *Config) { c.OnlyAdmission = []string{"Magic"} }, `admission-control plugin "Magic" is unknown`},
 		"two signers": {func(c *Config) {
 			c.ServiceAccountSigningEndpoint, c.ServiceAccountKeyFiles = "/none", []string{"/none"}
 		}, "(They are mutually exclusive)"},
 		"abstract": {func(c *Config) { c.ServiceAccountSigningEndpoint = "@a b" }, "must be a valid abstract socket name"},
-		"egress":   {func(c *Config) { c.EgressFile = "/none" }, "--egress-selector-config-file: failed to read egress config"},
+		"peers' authorities": {func(c *Config) {
+			c.Peers.CAFile = "/none"
+			c.FeatureGates = map[string]bool{"UnknownVersionInteroperabilityProxy": false}
+		},
+			"--peer-ca-file requires UnknownVersionInteroperabilityProxy feature to be turned on"},
+		"peers without a certificate": {func(c *Config) { c.Peers.CAFile = "/none" }, "--peer-ca-file needs --proxy-client-cert-file"},
+		"peers' port":                 {func(c *Config) { c.Peers.AdvertisePort = "70000" }, `--peer-advertise-port "70000" is no port`},
+		"egress":                      {func(c *Config) { c.EgressFile = "/none" }, "--egress-selector-config-file: failed to read egress config"},
 		"override": {func(c *Config) {
 			c.Storage, c.EtcdServers, c.EtcdServersOverrides = StorageEtcd, []string{"http://127.0.0.1:1"}, []string{"events#http://127.0.0.1:2"}
 		}, "--etcd-servers-overrides invalid, must be of format: group/resource#servers"},
@@ -137,13 +146,13 @@ func TestRuntimeConfig(t *testing.T) {
 // TestFixedFlags: what can't be changed may be said, and nothing else may.
 func TestFixedFlags(t *testing.T) {
 	for arg, want := range map[string]string{
-		"--watch-cache":                               "",
-		"--watch-cache=false":                         "not supported: all reads are served by the cache",
+		"--watch-cache=false":                         "",
+		"--apiserver-count=0":                         "should be a positive number, but value '0' provided",
+		"--min-compatibility-version=kube=1.34":       "",
+		"--min-compatibility-version=wardle=1.2":      "component not registered: wardle",
 		"--emulated-version=kube=1.36":                "",
 		"--emulated-version=1.35":                     "emulates no other",
-		"--peer-ca-file=x":                            "UnknownVersionInteroperabilityProxy",
 		"--coordinated-leadership-lease-duration=15s": "",
-		"--default-watch-cache-size=0":                "not supported: all reads are served by the cache",
 		"--default-watch-cache-size=500":              "",
 		"--min-request-timeout=0":                     "must be greater than 0",
 		"--lease-reuse-duration-seconds=30":           "",

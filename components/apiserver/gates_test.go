@@ -130,6 +130,25 @@ func TestCBORIsOff(t *testing.T) {
 	}
 }
 
+// TestPatchesThatCBORHasNot: what kind of patch it is comes before the form of the answer; where no kind of object has such patches,
+// the answer isn't in CBOR either.
+func TestPatchesThatCBORHasNot(t *testing.T) {
+	f := startDynamic(t, gated(map[string]bool{"CBORServingAndStorage": true}))
+	f.define(t, widgetDefinition(t))
+	const builtIn, custom = "/api/v1/namespaces/default/configmaps/a", "/apis/example.com/v1/namespaces/default/widgets/a"
+	for _, c := range []struct{ path, accept, media string }{
+		{builtIn, "application/cbor", "application/json"},
+		{builtIn, "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf"},
+		{custom, "application/cbor", "application/cbor"},
+		{custom, "application/cbor;as=Bogus;g=meta.k8s.io;v=v1", "application/json"},
+	} {
+		resp, text := f.with(t, "PATCH", c.path, "{}", "Content-Type", "application/merge-patch+cbor", "Accept", c.accept)
+		if got := resp.Header.Get("Content-Type"); resp.StatusCode != 415 || got != c.media {
+			t.Errorf("%s as %s: %d %s %s", c.path, c.accept, resp.StatusCode, got, text)
+		}
+	}
+}
+
 // mediaTypes notes in which forms bodies go and come.
 type mediaTypes struct {
 	mu   sync.Mutex
@@ -181,7 +200,7 @@ func TestGateWatchList(t *testing.T) {
 
 func TestGateAPIServerIdentity(t *testing.T) {
 	for _, on := range []bool{true, false} {
-		f := start(t, gated(map[string]bool{"APIServerIdentity": on}))
+		f := start(t, gated(map[string]bool{"APIServerIdentity": on, "UnknownVersionInteroperabilityProxy": on}))
 		_, text := f.with(t, "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", "")
 		if told := strings.Contains(text, `"apiserver.kubernetes.io/identity"`); told != on {
 			t.Errorf("%v: %s", on, text)
@@ -201,6 +220,12 @@ func TestGateWebSocketPermission(t *testing.T) {
 				t.Fatalf("%s", text)
 			}
 		}
+		eventually(t, "the role counts", func() bool {
+			_, text := f.with(t, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+				`{"spec":{"resourceAttributes":{"namespace":"default","verb":"get","resource":"pods","subresource":"exec"}}}`,
+				"Authorization", "Bearer alice", "Content-Type", "application/json")
+			return strings.Contains(text, `"allowed":true`)
+		})
 		// There is no such pod: the question is who may look for it.
 		resp, text := f.with(t, "GET", "/api/v1/namespaces/default/pods/none/exec?command=sh&stdout=1", "",
 			"Authorization", "Bearer alice", "Connection", "Upgrade", "Upgrade", "websocket", "Sec-WebSocket-Version", "13",

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/server"
 )
 
@@ -14,7 +15,35 @@ import (
 type hook struct {
 	name string
 	step step
-	fair bool // part of priority and fairness
+	of   part
+}
+
+// part is something that a server may be without.
+type part int
+
+const (
+	core       part = iota
+	fairnessOn      // priority and fairness
+	identified      // tells of itself by a Lease
+	known           // tells the other servers where it is
+	passingOn       // passes requests on to the others
+	vouching        // has a client certificate for extension servers
+)
+
+func (s *Server) has(p part) bool {
+	switch p {
+	case fairnessOn:
+		return s.config.PriorityAndFairness
+	case identified:
+		return s.gates.On(gates.APIServerIdentity)
+	case known:
+		return s.gates.On(gates.UnknownVersionInteroperabilityProxy)
+	case passingOn:
+		return s.config.Peers.CAFile != ""
+	case vouching:
+		return s.config.ProxyClientCert != ""
+	}
+	return true
 }
 
 type step int
@@ -28,24 +57,29 @@ const (
 var hooks = []hook{
 	{name: "poststarthook/start-apiserver-admission-initializer"},
 	{name: "poststarthook/generic-apiserver-start-informers"},
-	{name: "poststarthook/priority-and-fairness-config-consumer", fair: true},
-	{name: "poststarthook/priority-and-fairness-filter", fair: true},
+	{name: "poststarthook/priority-and-fairness-config-consumer", of: fairnessOn},
+	{name: "poststarthook/priority-and-fairness-filter", of: fairnessOn},
 	{name: "poststarthook/storage-object-count-tracker-hook"},
 	{name: "poststarthook/start-apiextensions-informers"},
 	{name: "poststarthook/start-apiextensions-controllers"},
 	{name: "poststarthook/crd-informer-synced"},
 	{name: "poststarthook/start-system-namespaces-controller", step: writing},
+	{name: "poststarthook/peer-endpoint-reconciler-controller", step: writing, of: known},
+	{name: "poststarthook/mixed-version-proxy-handler", step: writing, of: passingOn},
+	{name: "poststarthook/local-discovery-cache-sync", of: passingOn},
+	{name: "poststarthook/peer-discovery-workers", step: writing, of: passingOn},
 	{name: "poststarthook/start-cluster-authentication-info-controller", step: writing},
-	{name: "poststarthook/start-kube-apiserver-identity-lease-controller", step: writing},
-	{name: "poststarthook/start-kube-apiserver-identity-lease-garbage-collector", step: writing},
+	{name: "poststarthook/start-kube-apiserver-identity-lease-controller", step: writing, of: identified},
+	{name: "poststarthook/start-kube-apiserver-identity-lease-garbage-collector", step: writing, of: identified},
 	{name: "poststarthook/storage-readiness"},
 	{name: "poststarthook/start-legacy-token-tracking-controller", step: writing},
 	{name: "poststarthook/start-service-ip-repair-controllers", step: writing},
 	{name: "poststarthook/rbac/bootstrap-roles", step: writing},
 	{name: "poststarthook/scheduling/bootstrap-system-priority-classes", step: writing},
-	{name: "poststarthook/priority-and-fairness-config-producer", step: writing, fair: true},
+	{name: "poststarthook/priority-and-fairness-config-producer", step: writing, of: fairnessOn},
 	{name: "poststarthook/bootstrap-controller", step: writing},
 	{name: "poststarthook/start-kubernetes-service-cidr-controller", step: writing},
+	{name: "poststarthook/aggregator-reload-proxy-client-cert", of: vouching},
 	{name: "poststarthook/start-kube-aggregator-informers"},
 	{name: "poststarthook/apiservice-status-local-available-controller", step: writing},
 	{name: "poststarthook/apiservice-status-remote-available-controller", step: writing},
@@ -59,7 +93,7 @@ var hooks = []hook{
 
 // liveChecks are those of /livez; what is still being done passes for a while after the start.
 func (s *Server) liveChecks() []server.Check {
-	checks := append(s.logChecks(), s.placeChecks(false)...)
+	checks := slices.Concat(s.logChecks(), s.selfChecks(), s.placeChecks(false))
 	for _, c := range s.hookChecks() {
 		checks = append(checks, server.Check{Name: c.Name, Probe: func(r *http.Request) error {
 			if s.config.Clock.Since(s.made) < s.config.Serving.LivezGrace {
@@ -75,6 +109,26 @@ func (s *Server) logChecks() []server.Check {
 	return []server.Check{{Name: "log", Probe: s.logged.check}}
 }
 
+// selfChecks fail if the server's own parts can't reach it. Upstream's do so by a connection to the loopback, of which the
+// certificate may end, and for which the check is named; these go in process.
+func (s *Server) selfChecks() []server.Check {
+	return []server.Check{{Name: "loopback-serving-certificate", Probe: func(r *http.Request) error {
+		ask, err := http.NewRequestWithContext(r.Context(), http.MethodGet, s.self.client.Config().Host+"/version", nil)
+		if err != nil {
+			return err
+		}
+		answer, err := s.self.client.RoundTrip(ask)
+		if err != nil {
+			return err
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			return errors.New(answer.Status)
+		}
+		return nil
+	}}}
+}
+
 func (s *Server) readyChecks() []server.Check {
 	return slices.Concat(s.logChecks(), s.placeChecks(false), s.placeChecks(true),
 		[]server.Check{{Name: "informer-sync", Probe: s.cachesSynced}}, s.hookChecks())
@@ -84,7 +138,7 @@ func (s *Server) hookChecks() []server.Check {
 	probes := map[step]func(*http.Request) error{filling: s.cachesSynced, writing: s.bootstrapped}
 	var out []server.Check
 	for _, h := range hooks {
-		if !h.fair || s.config.PriorityAndFairness {
+		if s.has(h.of) {
 			out = append(out, server.Check{Name: h.name, Probe: probes[h.step]})
 		}
 	}

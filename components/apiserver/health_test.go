@@ -4,11 +4,53 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"quintet.dev/quintet/components/apiserver"
 )
+
+// upstreamsHooks are of a server that passes requests on to others and to extension servers.
+var upstreamsHooks = []string{
+	"poststarthook/start-apiserver-admission-initializer",
+	"poststarthook/generic-apiserver-start-informers",
+	"poststarthook/priority-and-fairness-config-consumer",
+	"poststarthook/priority-and-fairness-filter",
+	"poststarthook/storage-object-count-tracker-hook",
+	"poststarthook/start-apiextensions-informers",
+	"poststarthook/start-apiextensions-controllers",
+	"poststarthook/crd-informer-synced",
+	"poststarthook/start-system-namespaces-controller",
+	"poststarthook/peer-endpoint-reconciler-controller",
+	"poststarthook/mixed-version-proxy-handler",
+	"poststarthook/local-discovery-cache-sync",
+	"poststarthook/peer-discovery-workers",
+	"poststarthook/start-cluster-authentication-info-controller",
+	"poststarthook/start-kube-apiserver-identity-lease-controller",
+	"poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+	"poststarthook/storage-readiness",
+	"poststarthook/start-legacy-token-tracking-controller",
+	"poststarthook/start-service-ip-repair-controllers",
+	"poststarthook/rbac/bootstrap-roles",
+	"poststarthook/scheduling/bootstrap-system-priority-classes",
+	"poststarthook/priority-and-fairness-config-producer",
+	"poststarthook/bootstrap-controller",
+	"poststarthook/start-kubernetes-service-cidr-controller",
+	"poststarthook/aggregator-reload-proxy-client-cert",
+	"poststarthook/start-kube-aggregator-informers",
+	"poststarthook/apiservice-status-local-available-controller",
+	"poststarthook/apiservice-status-remote-available-controller",
+	"poststarthook/apiservice-registration-controller",
+	"poststarthook/apiservice-discovery-controller",
+	"poststarthook/kube-apiserver-autoregistration",
+	"autoregister-completion",
+	"poststarthook/apiservice-openapi-controller",
+	"poststarthook/apiservice-openapiv3-controller",
+}
 
 // TestHealthNames: monitoring finds the checks by upstream's names, and in its order.
 func TestHealthNames(t *testing.T) {
-	f := start(t)
+	f := start(t, inOneCluster(t), func(c *apiserver.Config) {
+		c.PriorityAndFairness, c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight = true, 400, 200
+	})
 	names := func(path string) []string {
 		t.Helper()
 		body, err := f.client(t).Discovery().RESTClient().Get().AbsPath(path).Param("verbose", "").DoRaw(t.Context())
@@ -23,25 +65,29 @@ func TestHealthNames(t *testing.T) {
 		}
 		return out
 	}
-	ready, live := names("/readyz"), names("/livez")
-	if !slices.Equal(ready[:5], []string{"ping", "log", "etcd", "etcd-readiness", "informer-sync"}) || ready[len(ready)-1] != "shutdown" {
-		t.Errorf("readyz: %q", ready)
-	}
-	if !slices.Equal(live[:3], []string{"ping", "log", "etcd"}) || !slices.Equal(live[3:], ready[5:len(ready)-1]) {
-		t.Errorf("livez: %q", live)
-	}
-	order := []string{"crd-informer-synced", "start-system-namespaces-controller", "rbac/bootstrap-roles", "bootstrap-controller",
-		"start-kube-aggregator-informers", "apiservice-openapiv3-controller"}
-	last := -1
-	for _, name := range order {
-		at := slices.Index(live, "poststarthook/"+name)
-		if at <= last {
-			t.Errorf("%s is at %d, after %d", name, at, last)
+	live := append([]string{"ping", "log", "loopback-serving-certificate", "etcd"}, upstreamsHooks...)
+	ready := slices.Concat([]string{"ping", "log", "etcd", "etcd-readiness", "informer-sync"}, upstreamsHooks, []string{"shutdown"})
+	for path, want := range map[string][]string{"/livez": live, "/healthz": live, "/readyz": ready} {
+		if got := names(path); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", path, got, want)
 		}
-		last = at
 	}
 	one, err := f.client(t).Discovery().RESTClient().Get().AbsPath("/readyz/poststarthook/rbac/bootstrap-roles").DoRaw(t.Context())
 	if err != nil || string(one) != "ok" {
 		t.Errorf("a single check: %s, %v", one, err)
+	}
+}
+
+// TestHealthNamesOfLess: what a server does without isn't told of.
+func TestHealthNamesOfLess(t *testing.T) {
+	f := start(t, gated(map[string]bool{"APIServerIdentity": false, "UnknownVersionInteroperabilityProxy": false}))
+	body, err := f.client(t).Discovery().RESTClient().Get().AbsPath("/livez").Param("verbose", "").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"peer", "mixed-version", "identity-lease", "reload-proxy-client-cert", "priority-and-fairness"} {
+		if strings.Contains(string(body), name) {
+			t.Errorf("%s is there: %s", name, body)
+		}
 	}
 }

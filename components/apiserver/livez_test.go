@@ -1,12 +1,15 @@
 package apiserver
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"quintet.dev/quintet/components/apiserver/gates"
+	"quintet.dev/quintet/components/apiserver/inprocess"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -15,7 +18,13 @@ func TestLivezGrace(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Now())
 	store := memory.New(clock)
 	defer store.Close()
+	all, err := gates.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := &Server{places: []*place{{store: store}}, logged: newLogged(clock, func() {}), ready: make(chan struct{}), made: clock.Now()}
+	s.gates = all
+	s.self.client = &inprocess.Transport{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
 	s.config.EtcdHealthTimeout = time.Minute
 	s.config.Clock, s.config.Serving.LivezGrace, s.config.Serving.StorageInitialization = clock, time.Minute, time.Hour
 	failing := func() (names []string) {

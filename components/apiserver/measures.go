@@ -68,7 +68,7 @@ func (s *Server) makeMeasures() error {
 	return errors.Join(
 		s.registry.Register(caches),
 		s.registry.Register(&s.sizes),
-		measures.Program(s.registry, version(), s.gates.All()),
+		measures.Program(s.registry, s.version(), s.gates.All()),
 	)
 }
 

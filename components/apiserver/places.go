@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -164,12 +165,21 @@ func (s *Server) closeStore() {
 	}
 }
 
+// direct tells of which kinds reads are never older than the store.
+func (c *Config) direct(kind *kinds.Kind) bool {
+	return c.NoWatchCache || slices.ContainsFunc(c.WatchCacheSizes, func(size string) bool {
+		name, number, _ := strings.Cut(size, "#")
+		n, err := strconv.Atoi(number)
+		return err == nil && n == 0 && schema.ParseGroupResource(name) == schema.GroupResource{Group: kind.Hub.Group, Resource: kind.Resource}
+	})
+}
+
 // makeCaches makes the caches over the stores.
 func (s *Server) makeCaches() error {
 	return s.each(func(p *place) (err error) {
 		p.caches, err = cache.NewSet(cache.Config{
 			Store: p.store, Prefix: s.config.EtcdPrefix, Encodings: s.config.EncodingMemory, Clock: s.config.Clock,
-			Media: s.config.StorageMediaType, CBOR: s.gates.On(gates.CBORServingAndStorage),
+			Direct: s.config.direct, Media: s.config.StorageMediaType, CBOR: s.gates.On(gates.CBORServingAndStorage),
 		})
 		return err
 	})

@@ -20,10 +20,20 @@ import (
 
 func startEtcd(t *testing.T) (endpoint string) {
 	t.Helper()
+	return endpointOf(runEtcd(t))
+}
+
+func endpointOf(e *embed.Etcd) string { return "http://" + e.Clients[0].Addr().String() }
+
+func runEtcd(t *testing.T, change ...func(*embed.Config)) *embed.Etcd {
+	t.Helper()
 	c := embed.NewConfig()
 	c.Dir, c.LogLevel, c.UnsafeNoFsync = t.TempDir(), "fatal", true
 	any := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
 	c.ListenClientUrls, c.ListenPeerUrls = []url.URL{any}, []url.URL{any}
+	for _, f := range change {
+		f(c)
+	}
 	e, err := embed.StartEtcd(c)
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +44,7 @@ func startEtcd(t *testing.T) (endpoint string) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("etcd doesn't get ready")
 	}
-	return "http://" + e.Clients[0].Addr().String()
+	return e
 }
 
 func keysIn(t *testing.T, endpoint string) map[string]bool {

@@ -78,7 +78,9 @@ func hostProcess(spec *corev1.PodSpec) bool {
 
 // podSpecOf finds the pod in an object that is or makes pods.
 func podSpecOf(obj kinds.Object) (*corev1.PodSpec, *field.Path) {
-	template := field.NewPath("spec", "template", "spec")
+	template := func(s *corev1.PodSpec) (*corev1.PodSpec, *field.Path) {
+		return s, field.NewPath("spec", "template", "spec")
+	}
 	switch o := obj.(type) {
 	case *corev1.Pod:
 		return &o.Spec, field.NewPath("spec")
@@ -86,18 +88,18 @@ func podSpecOf(obj kinds.Object) (*corev1.PodSpec, *field.Path) {
 		return &o.Template.Spec, field.NewPath("template", "spec")
 	case *corev1.ReplicationController:
 		if o.Spec.Template != nil {
-			return &o.Spec.Template.Spec, template
+			return template(&o.Spec.Template.Spec)
 		}
 	case *appsv1.Deployment:
-		return &o.Spec.Template.Spec, template
+		return template(&o.Spec.Template.Spec)
 	case *appsv1.ReplicaSet:
-		return &o.Spec.Template.Spec, template
+		return template(&o.Spec.Template.Spec)
 	case *appsv1.StatefulSet:
-		return &o.Spec.Template.Spec, template
+		return template(&o.Spec.Template.Spec)
 	case *appsv1.DaemonSet:
-		return &o.Spec.Template.Spec, template
+		return template(&o.Spec.Template.Spec)
 	case *batchv1.Job:
-		return &o.Spec.Template.Spec, template
+		return template(&o.Spec.Template.Spec)
 	case *batchv1.CronJob:
 		return &o.Spec.JobTemplate.Spec.Template.Spec, field.NewPath("spec", "jobTemplate", "spec", "template", "spec")
 	}

@@ -3,12 +3,15 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"time"
 
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/sdk/resource"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	apiserverapi "k8s.io/apiserver/pkg/apis/apiserver"
@@ -29,13 +32,24 @@ func (s *Server) makeTracing() error {
 	if err != nil {
 		return fmt.Errorf("--tracing-config-file: %w", err)
 	}
-	s.tracing, err = tracing.NewProvider(context.Background(), config, nil, []resource.Option{
+	s.tracing, err = tracing.NewProvider(context.Background(), config, s.collectorOptions(), []resource.Option{
 		resource.WithAttributes(semconv.ServiceName("apiserver"), semconv.ServiceInstanceID(s.config.Identity)),
 	})
 	if err != nil {
 		return fmt.Errorf("--tracing-config-file: %w", err)
 	}
 	return nil
+}
+
+// collectorOptions make spans go to their collector by the way to the control plane, if there is one.
+func (s *Server) collectorOptions() []otlptracegrpc.Option {
+	dial := s.egress.ControlPlane()
+	if dial == nil {
+		return nil
+	}
+	return []otlptracegrpc.Option{otlptracegrpc.WithDialOption(grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		return dial(ctx, "tcp", address)
+	}))}
 }
 
 func readTracing(file string) (*tracingapi.TracingConfiguration, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/egress/egresstest"
 )
 
 // spans is a collector of OpenTelemetry.
@@ -37,7 +39,27 @@ func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
+// TestTracing sends spans straight to their collector, and through a proxy that the way to the control plane leads through.
 func TestTracing(t *testing.T) {
+	t.Run("straight", func(t *testing.T) { testTracing(t, func(*apiserver.Config) {}) })
+	t.Run("egress", func(t *testing.T) {
+		asked := make(chan string, 100)
+		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked <- r.Host
+			egresstest.Tunnel(w, r)
+		}))
+		defer proxy.Close()
+		testTracing(t, func(c *apiserver.Config) {
+			c.EgressFile = write(t, "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n- name: controlplane\n  connection:\n"+
+				"    proxyProtocol: HTTPConnect\n    transport:\n      tcp:\n        url: "+proxy.URL+"\n")
+		})
+		if len(asked) == 0 {
+			t.Error("the proxy wasn't asked")
+		}
+	})
+}
+
+func testTracing(t *testing.T, change func(*apiserver.Config)) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +68,7 @@ func TestTracing(t *testing.T) {
 	collector.RegisterTraceServiceServer(server, got)
 	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
-	f := start(t, func(c *apiserver.Config) {
+	f := start(t, change, func(c *apiserver.Config) {
 		c.TracingConfigFile = write(t, "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: "+
 			listener.Addr().String()+"\nsamplingRatePerMillion: 0\n")
 	})

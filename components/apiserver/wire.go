@@ -175,7 +175,7 @@ func (s *Server) makeAPI() (err error) {
 		Objects:           s.local,
 		ClientCertificate: s.config.KubeletClientCertificate, ClientKey: s.config.KubeletClientKey,
 		Authority: s.config.KubeletCertificateAuthority, AddressTypes: s.config.KubeletPreferredAddressTypes,
-		Logs: measures.PodLogs(s.registry), Dial: s.egress.Cluster(), Timeout: s.config.KubeletTimeout, MaxBytesPerSecond: s.config.MaxConnectionBytes,
+		Logs: measures.PodLogs(s.registry), Dial: s.egress.Cluster(), Timeout: s.config.KubeletTimeout, MaxBytesPerSecond: s.config.MaxConnectionBytes, Port: s.config.KubeletPort,
 	})
 	if err != nil {
 		return err
@@ -199,7 +199,7 @@ func (s *Server) makeAPI() (err error) {
 // paths is everything that is not a resource.
 func (s *Server) paths() *server.Mux {
 	m := server.NewMux()
-	m.Service("/version", onlyGet("application/json", serveVersion))
+	m.Service("/version", onlyGet("application/json", s.serveVersion))
 	s.installProfiles(m)
 	s.installPages(m)
 	s.fairness.install(m)
@@ -263,15 +263,13 @@ func onlyGet(media string, h http.HandlerFunc) http.Handler {
 	})
 }
 
-func serveVersion(w http.ResponseWriter, _ *http.Request) { writeJSON(w, version()) }
+func (s *Server) serveVersion(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.version()) }
 
-// version tells of the release, and that it behaves as none but itself; it works with what the one before it has written.
-func version() apiversion.Info {
+// version tells of the release, and that it behaves as none but itself; by default it works with what the one before it has written.
+func (s *Server) version() apiversion.Info {
 	v := release.Get()
-	v.EmulationMajor, v.EmulationMinor, v.MinCompatibilityMajor = v.Major, v.Minor, v.Major
-	if minor, err := strconv.Atoi(v.Minor); err == nil {
-		v.MinCompatibilityMinor = strconv.Itoa(minor - 1)
-	}
+	v.EmulationMajor, v.EmulationMinor = v.Major, v.Minor
+	v.MinCompatibilityMajor, v.MinCompatibilityMinor, _ = strings.Cut(s.config.MinCompatibility, ".")
 	return v
 }
 

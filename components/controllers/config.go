@@ -44,6 +44,8 @@ type Config struct {
 
 	// Controllers are the names to run: "*" is all, "-name" is not that one.
 	Controllers []string
+	// CommandLine is all flags with their values, for /flagz, which isn't there without.
+	CommandLine func() map[string]string
 	// FeatureGates has what is on besides upstream's defaults; StorageVersionMigrator is the only one that can be.
 	FeatureGates map[string]bool
 	// UseServiceAccountCredentials lets each controller speak as a service account of its own.

@@ -3,6 +3,8 @@ package controllers
 import (
 	"github.com/spf13/pflag"
 	cliflag "k8s.io/component-base/cli/flag"
+
+	"quintet.dev/quintet/internal/zpages"
 )
 
 // storageVersionMigrator is the feature gate of the controller that migrates stored objects, off by default.
@@ -10,6 +12,7 @@ const storageVersionMigrator = "StorageVersionMigrator"
 
 // AddFlags adds upstream's flags; what c holds is their default.
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
+	c.CommandLine = zpages.Flags(fs)
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "file that names the API server and the manager's identity")
 	fs.StringVar(&c.AuthenticationKubeconfig, "authentication-kubeconfig", c.AuthenticationKubeconfig, "checked at start; health and metrics are served without authentication")
 	fs.StringVar(&c.AuthorizationKubeconfig, "authorization-kubeconfig", c.AuthorizationKubeconfig, "checked at start; health and metrics are served without authorization")

@@ -29,6 +29,7 @@ import (
 	"quintet.dev/quintet/components/controllers/runner"
 	"quintet.dev/quintet/internal/diagnostics"
 	"quintet.dev/quintet/internal/leader"
+	"quintet.dev/quintet/internal/zpages"
 )
 
 // Manager runs controllers.
@@ -65,7 +66,7 @@ func (m *Manager) Run(ctx context.Context) error {
 }
 
 func (m *Manager) diagnostics() (*diagnostics.Server, error) {
-	server := &diagnostics.Server{Metrics: m.registry}
+	server := &diagnostics.Server{Metrics: m.registry, Program: zpages.New("kube-controller-manager", m.config.Clock.Now, m.config.CommandLine)}
 	if m.config.TLSCertFile != "" {
 		certificate, err := tls.LoadX509KeyPair(m.config.TLSCertFile, m.config.TLSPrivateKeyFile)
 		if err != nil {

@@ -79,6 +79,10 @@ func TestFlagsKeepDefaults(t *testing.T) {
 	if err := fs.Parse(nil); err != nil {
 		t.Fatal(err)
 	}
+	if got.CommandLine == nil || got.CommandLine()["secure-port"] != "10257" {
+		t.Error("the command line isn't known")
+	}
+	got.CommandLine = nil
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("after no flags:\n%+v\nwant\n%+v", got, want)
 	}

@@ -21,6 +21,7 @@ import (
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/server"
 	"quintet.dev/quintet/internal/certs"
+	"quintet.dev/quintet/internal/zpages"
 )
 
 // serve starts the kubelet's API and its health endpoint.
@@ -49,7 +50,7 @@ func (k *Kubelet) serve(ctx context.Context, group *errgroup.Group, client kuber
 	}
 	s := server.New(server.Config{
 		Pods: p.pods, Engine: engine, Clock: k.clock, NodeName: k.name, Guard: guard, Debug: c.EnableDebugHandlers,
-		IdleTimeout: c.StreamingIdleTimeout, Metrics: metrics(p),
+		IdleTimeout: c.StreamingIdleTimeout, Metrics: metrics(p), Program: zpages.New("kubelet", k.clock.Now, k.config.commandLine()),
 	})
 	group.Go(func() error {
 		return s.Run(ctx, listener, &tls.Config{
@@ -66,6 +67,14 @@ func (k *Kubelet) serve(ctx context.Context, group *errgroup.Group, client kuber
 	}
 	group.Go(func() error { return server.Health(ctx, health) })
 	return nil
+}
+
+// commandLine is all flags with their values; nil without any.
+func (c *Config) commandLine() func() map[string]string {
+	if c.flags == nil {
+		return nil
+	}
+	return zpages.Flags(c.flags)
 }
 
 func verifyOptions(file string) (x509.VerifyOptions, error) {

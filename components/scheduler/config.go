@@ -46,6 +46,9 @@ type Config struct {
 	CertFile    string
 	KeyFile     string
 
+	// CommandLine is all flags with their values, for /flagz, which isn't there without.
+	CommandLine func() map[string]string
+
 	// Writers is how many pods are bound or get their status written at once (128).
 	Writers int
 	// Seed breaks ties between nodes of equal score.

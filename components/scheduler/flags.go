@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"quintet.dev/quintet/internal/leader"
+	"quintet.dev/quintet/internal/zpages"
 )
 
 // AddFlags binds upstream's flags.
@@ -18,6 +19,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.CertFile, "tls-cert-file", c.CertFile, "Certificate (PEM) of --secure-port; without one, a self-signed one is made.")
 	fs.StringVar(&c.KeyFile, "tls-private-key-file", c.KeyFile, "Key (PEM) of --tls-cert-file.")
 	c.changed = fs.Changed
+	c.CommandLine = zpages.Flags(fs)
 }
 
 const lease = "kube-scheduler"

@@ -13,6 +13,7 @@ import (
 
 	"quintet.dev/quintet/components/scheduler/queue"
 	"quintet.dev/quintet/internal/diagnostics"
+	"quintet.dev/quintet/internal/zpages"
 )
 
 // metrics carry upstream's names.
@@ -119,7 +120,7 @@ func (s *Scheduler) serve(ctx context.Context, group *errgroup.Group) error {
 	if err != nil || listener == nil {
 		return err
 	}
-	server := &diagnostics.Server{Listener: listener, Metrics: s.metrics.registry, Ready: s.ready}
+	server := &diagnostics.Server{Listener: listener, Metrics: s.metrics.registry, Ready: s.ready, Program: zpages.New("kube-scheduler", s.config.Clock.Now, s.config.CommandLine)}
 	if s.config.CertFile != "" {
 		pair, err := tls.LoadX509KeyPair(s.config.CertFile, s.config.KeyFile)
 		if err != nil {

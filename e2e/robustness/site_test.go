@@ -67,7 +67,7 @@ func (p *program) signal(s os.Signal) {
 	_ = p.process.Signal(s)
 }
 
-// site is three members of etcd and two API servers, each behind links that can be cut.
+// site is three members of etcd and three API servers, each behind links that can be cut.
 type site struct {
 	members    []*program
 	memberURLs []string // past the links
@@ -79,7 +79,7 @@ type site struct {
 
 const (
 	members = 3
-	servers = 2
+	servers = 3
 )
 
 // newSite builds the programs and starts them; everything ends with the test. Logs stay in dir.

@@ -1,4 +1,5 @@
-// Package diagnostics serves what operators ask a component: /healthz, /livez, /readyz and /metrics, over TLS.
+// Package diagnostics serves what operators ask a component: /healthz, /livez, /readyz and /metrics, and what the program tells
+// of itself, over TLS.
 package diagnostics
 
 import (
@@ -7,14 +8,17 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"quintet.dev/quintet/internal/certs"
+	"quintet.dev/quintet/internal/zpages"
 )
 
 // Server answers health and metrics requests of one component.
@@ -27,6 +31,8 @@ type Server struct {
 	Metrics prometheus.Gatherer
 	// Live and Ready tell why the component is not; nil means it always is.
 	Live, Ready func() error
+	// Program is what /statusz and /flagz tell of; nil serves neither. Run sets its paths.
+	Program *zpages.Program
 }
 
 // Run serves until ctx ends.
@@ -40,15 +46,8 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 		certificate = made
 	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("/healthz", check(s.Live))
-	mux.HandleFunc("/livez", check(s.Live))
-	mux.HandleFunc("/readyz", check(s.Ready))
-	if s.Metrics != nil {
-		mux.Handle("/metrics", promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{}))
-	}
 	server := &http.Server{
-		Handler:           mux,
+		Handler:           s.handler(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(discard{}, "", 0), // handshakes that fail are the prober's affair
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{*certificate}, MinVersion: tls.VersionTLS12},
@@ -59,6 +58,25 @@ func (s *Server) Run(ctx context.Context) error {
 		return fmt.Errorf("diagnostics on %s: %w", s.Listener.Addr(), err)
 	}
 	return nil
+}
+
+func (s *Server) handler() http.Handler {
+	handlers := map[string]http.Handler{"/healthz": check(s.Live), "/livez": check(s.Live), "/readyz": check(s.Ready)}
+	if s.Metrics != nil {
+		handlers["/metrics"] = promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})
+	}
+	if p := s.Program; p != nil {
+		p.Paths = func() []string { return slices.Collect(maps.Keys(handlers)) }
+		handlers[zpages.StatusPath] = p.Status()
+		if p.Flags != nil {
+			handlers[zpages.FlagsPath] = p.CommandLine()
+		}
+	}
+	mux := http.NewServeMux()
+	for path, h := range handlers {
+		mux.Handle(path, h)
+	}
+	return mux
 }
 
 func check(probe func() error) http.HandlerFunc {

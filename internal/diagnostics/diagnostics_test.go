@@ -9,9 +9,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
+
+	"quintet.dev/quintet/internal/zpages"
 )
 
 func TestServer(t *testing.T) {
@@ -22,7 +25,8 @@ func TestServer(t *testing.T) {
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "answer", Help: "It is."}))
-	s := &Server{Listener: listener, Metrics: registry, Ready: func() error { return errors.New("caches are not filled yet") }}
+	flags := func() map[string]string { return map[string]string{"secure-port": "10259"} }
+	s := &Server{Listener: listener, Metrics: registry, Program: zpages.New("kube-player", time.Now, flags), Ready: func() error { return errors.New("caches are not filled yet") }}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -35,6 +39,8 @@ func TestServer(t *testing.T) {
 		"/livez":   {http.StatusOK, "ok"},
 		"/readyz":  {http.StatusInternalServerError, "caches are not filled yet"},
 		"/metrics": {http.StatusOK, "answer 0"},
+		"/statusz": {http.StatusOK, "/flagz /healthz /livez /metrics /readyz /statusz"},
+		"/flagz":   {http.StatusOK, "10259"},
 		"/other":   {http.StatusNotFound, ""},
 	} {
 		response, err := client.Get("https://" + listener.Addr().String() + path)

@@ -17,7 +17,7 @@ import (
 const (
 	share = 50       // percent of what is alive, at least
 	busy  = 40 << 20 // bytes that a busy program may add at least
-	room  = 92 << 20 // bytes that a busy program may have, however little of it is alive
+	room  = 80 << 20 // bytes that a busy program may have, however little of it is alive
 	large = 96 << 20 // bytes alive from which a busy program may take more than busy
 	calm  = 12 << 20
 	// often is the time between two collections below which a program counts as busy.

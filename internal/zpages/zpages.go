@@ -9,13 +9,17 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
 	"sigs.k8s.io/yaml"
+
+	"quintet.dev/quintet/internal/release"
 )
 
 // The paths.
@@ -41,8 +45,41 @@ type Program struct {
 	Now func() time.Time
 	// CBOR tells that objects come in this form, too.
 	CBOR bool
-	// Refuse answers a request for a form that a page doesn't have (406), of which it has those known.
+	// Refuse answers a request for a form that a page doesn't have (406), of which it has those known; nil does so in JSON.
 	Refuse func(w http.ResponseWriter, r *http.Request, known []string)
+}
+
+// New tells of this program, which starts now, by what it was built from. Paths is to be set.
+func New(name string, now func() time.Time, flags func() map[string]string) *Program {
+	v := release.Get()
+	return &Program{
+		Name: name, Started: now(), Now: now, Flags: flags,
+		GoVersion: runtime.Version(), Version: strings.TrimPrefix(v.GitVersion, "v"), Emulation: v.Major + "." + v.Minor,
+	}
+}
+
+// Flags reads the values of flags when it is called.
+func Flags(fs *pflag.FlagSet) func() map[string]string {
+	return func() map[string]string {
+		out := map[string]string{}
+		fs.VisitAll(func(f *pflag.Flag) { out[f.Name] = f.Value.String() })
+		return out
+	}
+}
+
+// refuse answers in JSON, whatever the client accepts.
+func (p *Program) refuse(w http.ResponseWriter, r *http.Request, known []string) {
+	if p.Refuse != nil {
+		p.Refuse(w, r, known)
+		return
+	}
+	status := metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotAcceptable,
+		Code: http.StatusNotAcceptable, Message: "only the following media types are accepted: " + strings.Join(known, ", "),
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusNotAcceptable)
+	_ = json.NewEncoder(w).Encode(status)
 }
 
 // object is what a page answers with; of the page, Statusz or Flagz, only one's fields are set.
@@ -149,7 +186,7 @@ type page struct {
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	choice, ok := choose(r.Header.Get("Accept"), p.kind, p.program.CBOR)
 	if !ok {
-		p.program.Refuse(w, r, forms(p.program.CBOR))
+		p.program.refuse(w, r, forms(p.program.CBOR))
 		return
 	}
 	if choice.form == text {

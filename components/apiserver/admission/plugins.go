@@ -115,7 +115,7 @@ var plugins = []plugin{
 	}},
 	// Quota comes after all that may refuse what it has booked.
 	{name: resourcequota.Name, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
-		return resourcequota.New(c.Objects, file)
+		return resourcequota.New(c.Objects, c.Clock, file)
 	}},
 	{name: always.DenyName, off: true, new: func(*Config, []byte) (admission.Interface, error) { return always.NewDeny(), nil }},
 }

@@ -22,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/util/webhook"
+	basemetrics "k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
@@ -47,6 +48,8 @@ type Config struct {
 	PassRedirects bool
 	// Changed is told, one call at a time, of what clients are to know.
 	Changed func(View)
+	// Library takes the metrics of libraries; nil shows them to nobody.
+	Library basemetrics.KubeRegistry
 	Clock   clock.WithTicker
 }
 
@@ -90,8 +93,11 @@ func New(config Config) (*Aggregator, error) {
 	if err != nil {
 		return nil, err
 	}
+	if config.Library == nil {
+		config.Library = basemetrics.NewKubeRegistry()
+	}
 	a := &Aggregator{
-		config: config, identity: id, metrics: newMetrics(), wake: make(chan struct{}, 1),
+		config: config, identity: id, metrics: newMetrics(config.Library), wake: make(chan struct{}, 1),
 		settled: map[string]bool{}, remotes: map[string]*remote{},
 	}
 	a.routes.Store(&routes{})

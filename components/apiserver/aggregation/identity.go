@@ -40,6 +40,14 @@ func newIdentity(certFile, keyFile string, clk clock.WithTicker) (*identity, err
 	return id, err
 }
 
+// Certificate is the client certificate now in use, nil if there is none.
+func (a *Aggregator) Certificate() *tls.Certificate {
+	if p := a.identity.now.Load(); p != nil {
+		return &p.pair
+	}
+	return nil
+}
+
 // load reads the files, and reports whether they hold another pair than before.
 func (id *identity) load() (changed bool, err error) {
 	fail := func(err error) (bool, error) {

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/proxy"
+	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	proxyrequest "k8s.io/apiserver/pkg/util/proxy"
 	"k8s.io/client-go/transport"
@@ -59,7 +60,7 @@ func groupVersionIn(path string) (gv schema.GroupVersion, ok bool) {
 // ServeHTTP passes the request on in the name of its user, whom the headers tell and this server's certificate vouches for.
 func (t route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !t.available {
-		serviceUnavailable(w)
+		serviceUnavailable(w, r)
 		return
 	}
 	who, ok := request.UserFrom(r.Context())
@@ -73,7 +74,7 @@ func (t route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if err != nil {
 		klog.FromContext(r.Context()).Error(err, "An extension server can't be reached", "name", t.name)
-		serviceUnavailable(w)
+		serviceUnavailable(w, r)
 		return
 	}
 	at.Path, at.RawQuery = r.URL.Path, r.URL.RawQuery
@@ -85,7 +86,7 @@ func (t route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user := func(via http.RoundTripper) http.RoundTripper {
 		return transport.NewAuthProxyRoundTripper(who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra(), via)
 	}
-	h := proxy.NewUpgradeAwareHandler(at, user(t.transport), true, false, responder{})
+	h := proxy.NewUpgradeAwareHandler(at, user(t.via), true, false, responder{})
 	h.UpgradeTransport = proxy.NewUpgradeRequestRoundTripper(t.transport, user(proxy.MirrorRequest))
 	h.UseLocationHost, h.RejectForwardingRedirects = true, !t.owner.config.PassRedirects
 	h.ServeHTTP(w, passed)
@@ -93,8 +94,14 @@ func (t route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 const auditID = "Audit-Id"
 
-func serviceUnavailable(w http.ResponseWriter) {
-	http.Error(w, "service unavailable", http.StatusServiceUnavailable)
+func serviceUnavailable(w http.ResponseWriter, r *http.Request) {
+	fail(w, r, "service unavailable")
+}
+
+func fail(w http.ResponseWriter, r *http.Request, why string) {
+	http.Error(w, why, http.StatusServiceUnavailable)
+	info, _ := request.RequestInfoFrom(r.Context())
+	endpointmetrics.RecordRequestTermination(r, info, "aggregator", http.StatusServiceUnavailable)
 }
 
 // responder answers a request that the extension server didn't.
@@ -106,5 +113,5 @@ func (responder) Error(w http.ResponseWriter, r *http.Request, err error) {
 		reply.Error(w, r, apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
 		return
 	}
-	http.Error(w, err.Error(), http.StatusServiceUnavailable)
+	fail(w, r, err.Error())
 }

@@ -28,6 +28,7 @@ type remote struct {
 
 	// transport is nil if it can't be made; why is in broken.
 	transport *http.Transport
+	via       http.RoundTripper // the transport, which it counts bad certificates of
 	broken    error
 
 	wake chan struct{}
@@ -47,6 +48,7 @@ type description struct {
 func (a *Aggregator) newRemote(s *apiService, pair *keyPair) *remote {
 	r := &remote{name: s.Name, spec: &s.Spec, pair: pair, owner: a, wake: make(chan struct{}, 1)}
 	r.transport, r.broken = newTransport(r.spec, pair, a.config.Dial)
+	r.via = a.metrics.certificates(r.transport)
 	return r
 }
 
@@ -143,7 +145,7 @@ func (r *remote) fetch(ctx context.Context, at *url.URL, header http.Header, tim
 	}
 	request.Header = header
 	client := http.Client{
-		Transport:     r.transport,
+		Transport:     r.via,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	response, err := client.Do(request)

@@ -107,7 +107,7 @@ func (c *Chain) build(cfg *Config) error {
 		return err
 	}
 	if len(tokens) > 0 {
-		token := tokenunion.New(tokens...)
+		token := c.forUs(tokenunion.New(tokens...))
 		requests = append(requests, bearertoken.New(token), websocket.NewProtocolAuthenticator(token))
 	}
 	var all []authenticator.Request
@@ -222,11 +222,7 @@ func (c *Chain) tokens(cfg *Config) ([]authenticator.Token, error) {
 // AuthenticateRequest implements authenticator.Request for this server's own audiences. It takes the credentials out of a
 // request that it vouches for.
 func (c *Chain) AuthenticateRequest(r *http.Request) (*authenticator.Response, bool, error) {
-	asked := r
-	if len(c.audiences) > 0 {
-		asked = r.WithContext(authenticator.WithAudiences(r.Context(), c.audiences))
-	}
-	response, ok, err := c.request.AuthenticateRequest(asked)
+	response, ok, err := c.request.AuthenticateRequest(r)
 	if err != nil || !ok {
 		return nil, false, err
 	}
@@ -236,6 +232,19 @@ func (c *Chain) AuthenticateRequest(r *http.Request) (*authenticator.Response, b
 	r.Header.Del("Authorization")
 	c.headers.clear(r.Header)
 	return response, true, nil
+}
+
+// forUs takes tokens for this server's own audiences, unless others are asked for.
+func (c *Chain) forUs(token authenticator.Token) authenticator.Token {
+	if len(c.audiences) == 0 {
+		return token
+	}
+	return authenticator.TokenFunc(func(ctx context.Context, text string) (*authenticator.Response, bool, error) {
+		if _, given := authenticator.AudiencesFrom(ctx); !given {
+			ctx = authenticator.WithAudiences(ctx, c.audiences)
+		}
+		return token.AuthenticateToken(ctx, text)
+	})
 }
 
 // AuthenticateToken says who a bearer token belongs to, for a TokenReview. audiences are those of whom it was given to;

@@ -7,8 +7,10 @@ import (
 	"net/http"
 	"sync"
 	"time"
+	"weak"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/group"
 	"k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/utils/clock"
 )
@@ -16,9 +18,9 @@ import (
 // maxRemembered bounds the certificates that are remembered; when there are more, all are forgotten.
 const maxRemembered = 4096
 
-// remembered authenticates client certificates. A connection shows the same certificate with every request, and to verify
-// it costs more than to serve a GET: so what was found holds until one of the certificates that it rests on ends, or the
-// authorities change.
+// remembered authenticates client certificates, and knows their owners as authenticated. A connection shows the same certificate
+// with every request, and to verify it costs more than to serve a GET: so what was found holds until one of the certificates that
+// it rests on ends, or the authorities change.
 type remembered struct {
 	x509   authenticator.Request
 	verify x509.VerifyOptionFunc
@@ -26,16 +28,24 @@ type remembered struct {
 
 	mu    sync.RWMutex
 	roots *cryptox509.CertPool // that verified what is known
-	known map[[sha256.Size]byte]verified
+	known map[shown]verified
+}
+
+// shown are the certificates of a connection: the first, which is the same for all connections that show it at a time, and a sum
+// of the others, if there are any.
+type shown struct {
+	first  weak.Pointer[cryptox509.Certificate]
+	others [sha256.Size]byte
 }
 
 type verified struct {
-	response *authenticator.Response
+	response *authenticator.Response // shared: not to be changed
 	until    time.Time
 }
 
 func newRemembered(verify x509.VerifyOptionFunc, clk clock.PassiveClock) *remembered {
-	return &remembered{x509: x509.NewDynamic(verify, x509.CommonNameUserConversion), verify: verify, clock: clk}
+	certificates := x509.NewDynamic(verify, x509.CommonNameUserConversion)
+	return &remembered{x509: group.NewAuthenticatedGroupAdder(certificates), verify: verify, clock: clk}
 }
 
 // AuthenticateRequest implements authenticator.Request.
@@ -47,7 +57,7 @@ func (m *remembered) AuthenticateRequest(r *http.Request) (*authenticator.Respon
 	if !ok {
 		return nil, false, nil
 	}
-	key := fingerprint(r.TLS)
+	key := shownBy(r.TLS)
 	if response := m.recall(key, options.Roots); response != nil {
 		return response, true, nil
 	}
@@ -58,29 +68,29 @@ func (m *remembered) AuthenticateRequest(r *http.Request) (*authenticator.Respon
 	return response, ok, err
 }
 
-func fingerprint(state *tls.ConnectionState) [sha256.Size]byte {
-	if len(state.PeerCertificates) == 1 {
-		return sha256.Sum256(state.PeerCertificates[0].Raw)
+func shownBy(state *tls.ConnectionState) shown {
+	key := shown{first: weak.Make(state.PeerCertificates[0])}
+	if len(state.PeerCertificates) > 1 {
+		var all []byte
+		for _, c := range state.PeerCertificates[1:] {
+			all = append(all, c.Raw...)
+		}
+		key.others = sha256.Sum256(all)
 	}
-	var all []byte
-	for _, c := range state.PeerCertificates {
-		all = append(all, c.Raw...)
-	}
-	return sha256.Sum256(all)
+	return key
 }
 
-func (m *remembered) recall(key [sha256.Size]byte, roots *cryptox509.CertPool) *authenticator.Response {
+func (m *remembered) recall(key shown, roots *cryptox509.CertPool) *authenticator.Response {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	v, ok := m.known[key]
 	if !ok || m.roots != roots || m.clock.Now().After(v.until) {
 		return nil
 	}
-	response := *v.response
-	return &response
+	return v.response
 }
 
-func (m *remembered) remember(key [sha256.Size]byte, options cryptox509.VerifyOptions, state *tls.ConnectionState, response *authenticator.Response) {
+func (m *remembered) remember(key shown, options cryptox509.VerifyOptions, state *tls.ConnectionState, response *authenticator.Response) {
 	if len(state.PeerCertificates) > 1 {
 		options.Intermediates = cryptox509.NewCertPool()
 		for _, c := range state.PeerCertificates[1:] {
@@ -102,9 +112,8 @@ func (m *remembered) remember(key [sha256.Size]byte, options cryptox509.VerifyOp
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.known == nil || m.roots != options.Roots || len(m.known) >= maxRemembered {
-		m.known = map[[sha256.Size]byte]verified{}
+		m.known = map[shown]verified{}
 		m.roots = options.Roots
 	}
-	kept := *response
-	m.known[key] = verified{response: &kept, until: until}
+	m.known[key] = verified{response: response, until: until}
 }

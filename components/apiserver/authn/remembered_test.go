@@ -1,12 +1,15 @@
 package authn
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"quintet.dev/quintet/internal/certs"
@@ -44,7 +47,7 @@ func TestRemembered(t *testing.T) {
 			}
 			return
 		}
-		if err != nil || !ok || got.User.GetName() != want {
+		if err != nil || !ok || got.User.GetName() != want || !slices.Contains(got.User.GetGroups(), user.AllAuthenticated) {
 			t.Errorf("got %v, %v, %v", got, ok, err)
 		}
 	}
@@ -52,6 +55,12 @@ func TestRemembered(t *testing.T) {
 	ask("alice")
 	if verified != 1 {
 		t.Errorf("verified %d times, want once", verified)
+	}
+	shown = &tls.ConnectionState{PeerCertificates: append(slices.Clone(shown.PeerCertificates), certificate(t, others, "x").PeerCertificates...)}
+	ask("alice")
+	ask("alice")
+	if verified != 2 {
+		t.Errorf("verified %d times, want once for each list of certificates", verified)
 	}
 	shown = certificate(t, ours, "bob")
 	ask("bob")

@@ -23,7 +23,10 @@ type Books struct {
 	version     string
 	subresource string
 	filter      fieldpath.Filter
+	verbatim    bool // something in the objects is
 	sets        sets
+	drawn       drawn // of new objects
+	applied     drawn // of what is applied
 }
 
 // New opens the books of objects of the Go type, a struct, that typed describes. version is the API version of all writes;
@@ -36,8 +39,12 @@ func New(goType reflect.Type, of *typed.TypedValue, version, subresource string,
 			f.plan = f.plan.without("managedFields") // see Update
 		}
 	}
-	return &Books{goType: goType, plan: root, version: version, subresource: subresource, filter: filter, sets: sets{of: of}}
+	return &Books{goType: goType, plan: root, version: version, subresource: subresource, filter: filter,
+		verbatim: isVerbatim(goType, map[reflect.Type]bool{}), sets: sets{of: of}}
 }
+
+// Verbatim tells whether something in the objects is kept as a client has written it.
+func (b *Books) Verbatim() bool { return b.verbatim }
 
 // without is the plan of a structure of which some fields are not compared.
 func (p *plan) without(names ...string) *plan {
@@ -84,8 +91,12 @@ func (b *Books) Update(live, next metav1.Object, manager string, now time.Time) 
 	if !ok {
 		return nil, false
 	}
-	if len(entries) == 0 && live.GetUID() != "" {
+	switch {
+	case len(entries) > 0:
+	case live.GetUID() != "":
 		return nil, true // nobody's fields were ever booked, and so it stays
+	case len(live.GetManagedFields()) == 0:
+		return b.first(from, to, manager, now)
 	}
 	c, ok := compare(b.plan, from, to)
 	if !ok {
@@ -94,14 +105,52 @@ func (b *Books) Update(live, next metav1.Object, manager string, now time.Time) 
 	if len(live.GetManagedFields()) > 0 {
 		c.removed.Insert(ownBooks) // what is booked is no part of the new object while it is compared
 	}
-	if b.filter != nil {
-		c.added, c.modified, c.removed = b.filter.Filter(c.added), b.filter.Filter(c.modified), b.filter.Filter(c.removed)
-	}
-	entries, ok = b.book(entries, c, manager, now)
-	if !ok {
+	if entries, ok = b.book(entries, b.filtered(c), manager, now); !ok {
 		return nil, false
 	}
 	return closed(entries)
+}
+
+// first does the same for a new object, of which nothing is booked. What is booked of another one with the same outline holds for it.
+func (b *Books) first(empty, next reflect.Value, manager string, now time.Time) ([]metav1.ManagedFieldsEntry, bool) {
+	o := b.drawn.begin()
+	defer b.drawn.end(o)
+	text, drawn := o.of(b.plan, empty, next)
+	if drawn {
+		if fields, ok := b.drawn.fields(text); ok {
+			if fields == nil {
+				return nil, true
+			}
+			e, ok := b.entryOf(manager, now)
+			e.FieldsV1 = fields
+			return []metav1.ManagedFieldsEntry{e}, ok
+		}
+	}
+	c, ok := compare(b.plan, empty, next)
+	if !ok {
+		return nil, false
+	}
+	entries, ok := b.book(nil, b.filtered(c), manager, now)
+	if !ok {
+		return nil, false
+	}
+	out, ok := closed(entries)
+	switch {
+	case !drawn || !ok:
+	case len(out) == 0:
+		b.drawn.remember(text, nil)
+	default:
+		b.drawn.remember(text, out[0].FieldsV1)
+	}
+	return out, ok
+}
+
+// filtered is c without the fields that writes don't set.
+func (b *Books) filtered(c *changes) *changes {
+	if b.filter != nil {
+		c.added, c.modified, c.removed = b.filter.Filter(c.added), b.filter.Filter(c.modified), b.filter.Filter(c.removed)
+	}
+	return c
 }
 
 // Covers tells whether all fields of an entry are among those given, without those that writes don't set.
@@ -162,9 +211,7 @@ func (e *entry) of(manager string, operation metav1.ManagedFieldsOperationType, 
 func (b *Books) book(entries []entry, c *changes, manager string, now time.Time) ([]entry, bool) {
 	touched := c.added.Union(c.modified)
 	mine := touched.Difference(unowned)
-	if manager == "" {
-		manager = "unknown"
-	}
+	manager = nameOf(manager)
 	own := -1
 	for i := range entries {
 		e := &entries[i]
@@ -182,13 +229,11 @@ func (b *Books) book(entries []entry, c *changes, manager string, now time.Time)
 		}
 	}
 	if own < 0 && !mine.Empty() {
-		if !utf8.ValidString(manager) {
+		e, ok := b.entryOf(manager, now)
+		if !ok {
 			return nil, false
 		}
-		entries = append(entries, entry{metav1.ManagedFieldsEntry{
-			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: b.version, Subresource: b.subresource,
-			FieldsType: "FieldsV1", Time: &metav1.Time{Time: now.UTC()},
-		}, mine})
+		entries = append(entries, entry{e, mine})
 	}
 	entries = slices.DeleteFunc(entries, func(e entry) bool { return e.set.Empty() })
 	updaters := 0
@@ -198,6 +243,16 @@ func (b *Books) book(entries []entry, c *changes, manager string, now time.Time)
 		}
 	}
 	return entries, updaters <= maxUpdaters
+}
+
+func nameOf(manager string) string { return cmp.Or(manager, "unknown") }
+
+// entryOf is a manager's first entry, but for the fields. ok is false if structured merge would spell his name in another way.
+func (b *Books) entryOf(manager string, now time.Time) (_ metav1.ManagedFieldsEntry, ok bool) {
+	return metav1.ManagedFieldsEntry{
+		Manager: nameOf(manager), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: b.version, Subresource: b.subresource,
+		FieldsType: "FieldsV1", Time: &metav1.Time{Time: now.UTC()},
+	}, utf8.ValidString(manager)
 }
 
 // less is s without what is in other; s itself if that is nothing.

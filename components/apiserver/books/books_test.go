@@ -141,3 +141,38 @@ func TestSetsAreBounded(t *testing.T) {
 		t.Errorf("%d sets are remembered", len(s.known))
 	}
 }
+
+// TestFirst: what is booked of a new object holds for others of which it can't say otherwise.
+func TestFirst(t *testing.T) {
+	b := testBooks(t, "")
+	book := func(data map[string]string, finalizers ...string) *metav1.FieldsV1 {
+		t.Helper()
+		next := configMap(data)
+		next.UID, next.Finalizers = "", finalizers
+		entries, ok := b.Update(&corev1.ConfigMap{}, next, "m", time.Unix(5, 0))
+		if !ok || len(entries) != 1 || entries[0].Manager != "m" || !entries[0].Time.Equal(&metav1.Time{Time: time.Unix(5, 0)}) {
+			t.Fatalf("%v %v", ok, entries)
+		}
+		return entries[0].FieldsV1
+	}
+	for _, c := range []struct {
+		data       map[string]string
+		finalizers []string
+		want       string
+	}{
+		{map[string]string{"k": "1", "l": "2"}, nil, `{"f:data":{".":{},"f:k":{},"f:l":{}}}`},
+		{map[string]string{}, []string{"f", "kl"}, `{"f:metadata":{"f:finalizers":{".":{},"v:\"f\"":{},"v:\"kl\"":{}}}}`},
+		{nil, []string{"fk", "l"}, `{"f:metadata":{"f:finalizers":{".":{},"v:\"fk\"":{},"v:\"l\"":{}}}}`},
+	} {
+		first, again := book(c.data, c.finalizers...), book(c.data, c.finalizers...)
+		if first != again || first.GetRawString() != c.want {
+			t.Errorf("%v %v: %s, then %s", c.data, c.finalizers, first, again)
+		}
+	}
+	if book(map[string]string{"k": "1"}) != book(map[string]string{"k": "2"}) || book(map[string]string{"k": "1"}) == book(map[string]string{"l": "1"}) {
+		t.Error("values tell outlines apart, or keys don't")
+	}
+	if _, ok := b.Update(&corev1.ConfigMap{}, &corev1.ConfigMap{Data: map[string]string{"k": "1"}}, "\xff", time.Now()); ok {
+		t.Error("a manager is booked who can't be spelled")
+	}
+}

@@ -35,8 +35,10 @@ type Config struct {
 	// AdvertiseAddress and SecurePort are where clients in the cluster reach this server; without an address they can't.
 	AdvertiseAddress net.IP
 	SecurePort       int
-	// Masters tell which servers are alive; nil leaves the endpoints of the Service "kubernetes" to others.
+	// Masters tell which servers are alive. Without, there are Servers of them, who write themselves down; with neither, the
+	// endpoints of the Service "kubernetes" are left to others.
 	Masters *Masters
+	Servers int
 	// NodePort makes the Service "kubernetes" one of that type; 0 leaves it ClusterIP.
 	NodePort int
 	// ServiceIP is the cluster IP of the Service "kubernetes"; nil leaves the Service out.

@@ -190,10 +190,10 @@ func TestServersAreForgotten(t *testing.T) {
 		t.Fatalf("an hour later: %v, %v", names(), err)
 	}
 	clk.Step(time.Second)
-	if err := one.forgetServers(ctx); err != nil || !slices.Equal(names(), []string{leaseName("one")}) {
+	if err := one.forgetServers(ctx); err != nil || !slices.Equal(names(), []string{LeaseName("one")}) {
 		t.Errorf("later: %v, %v", names(), err)
 	}
-	if got := leaseName("vm"); got != "apiserver-wlv32tlttr4jl3gtroqexyxapa" {
+	if got := LeaseName("vm"); got != "apiserver-wlv32tlttr4jl3gtroqexyxapa" {
 		t.Errorf("the lease is %s, which is not upstream's", got)
 	}
 }

@@ -34,9 +34,9 @@ const (
 
 var leases = coordinationv1.Resource("leases")
 
-// leaseName is the same for a server after each restart (KEP-1965): a sum over the host and the program, each after its
-// length in two bytes.
-func leaseName(host string) string {
+// LeaseName is the name of the Lease that tells of a server. It is the same after each restart (KEP-1965): a sum over the
+// host and the program, each after its length in two bytes.
+func LeaseName(host string) string {
 	var named []byte
 	for _, part := range []string{host, identity} {
 		named = append(binary.BigEndian.AppendUint16(named, uint16(len(part))), part...)
@@ -51,7 +51,7 @@ func (b *Bootstrap) renewLease(ctx context.Context) error {
 		return nil
 	}
 	now := metav1.NewMicroTime(b.cfg.Clock.Now())
-	name := leaseName(b.cfg.Identity)
+	name := LeaseName(b.cfg.Identity)
 	holder := name + "_" + b.life
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
@@ -147,15 +147,22 @@ func (b *Bootstrap) leave(ctx context.Context) {
 	if !b.reachable() {
 		return
 	}
-	err := b.cfg.Masters.remove(ctx, b.cfg.AdvertiseAddress)
-	var others []net.IP
-	if err == nil {
-		others, err = b.cfg.Masters.list(ctx)
-	}
+	others, err := b.others(ctx)
 	if err == nil {
 		err = b.writeEndpoints(ctx, others)
 	}
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("Could not take this server out of the endpoints", "err", err)
 	}
+}
+
+// others takes this server out of those that are alive, and returns the rest.
+func (b *Bootstrap) others(ctx context.Context) ([]net.IP, error) {
+	if b.cfg.Masters == nil {
+		return b.uncounted(ctx)
+	}
+	if err := b.cfg.Masters.remove(ctx, b.cfg.AdvertiseAddress); err != nil {
+		return nil, err
+	}
+	return b.cfg.Masters.list(ctx)
 }

@@ -28,7 +28,7 @@ const (
 
 // reachable: without an address that others can use, or if nobody is to keep them, the Service has no endpoints.
 func (b *Bootstrap) reachable() bool {
-	return b.cfg.ServiceIP != nil && b.cfg.AdvertiseAddress != nil && b.cfg.Masters != nil
+	return b.cfg.ServiceIP != nil && b.cfg.AdvertiseAddress != nil && (b.cfg.Masters != nil || b.cfg.Servers > 0)
 }
 
 // ensureService makes the Service by which pods find the API server.
@@ -61,6 +61,9 @@ func (b *Bootstrap) ensureService(ctx context.Context) error {
 func (b *Bootstrap) ensureEndpoints(ctx context.Context) error {
 	if !b.reachable() {
 		return nil
+	}
+	if b.cfg.Masters == nil {
+		return b.ensureCounted(ctx)
 	}
 	if err := b.cfg.Masters.renew(ctx, b.cfg.AdvertiseAddress); err != nil {
 		return err

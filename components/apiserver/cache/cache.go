@@ -30,12 +30,11 @@ type Cache struct {
 	stored   *serial.Storage
 	formats  map[formatKey]*Format
 	indexed  []index
+	direct   bool // reads are never older than the store
 	counts   counts
 	flights  flights
 	broken   broken
 	zipped   runs
-
-	fieldSets fieldSets
 
 	ready  chan struct{} // closed with the first install
 	closed chan struct{}
@@ -95,6 +94,8 @@ func newCache(s *Set, kind *kinds.Kind) *Cache {
 	for _, field := range kind.Indexed {
 		c.indexed = append(c.indexed, index{field: field, value: fieldOf(kind, field)})
 	}
+	c.direct = s.config.Direct != nil && s.config.Direct(kind)
+	c.counts.bookmarks = s.bookmarks.Load()
 	c.counts.lists = make([]struct{ total, fetched, returned atomic.Int64 }, len(c.indexed)+1)
 	c.state = newTree(len(c.indexed))
 	c.watchers.init(len(c.indexed))
@@ -175,7 +176,7 @@ func (c *Cache) decode(kv *storage.KeyValue) (*Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("unable to decode what is stored at %q: %w", kv.Key, err)
 	}
-	c.fieldSets.share(obj)
+	c.set.parts.Share(obj)
 	obj.SetResourceVersion(formatRevision(kv.Revision))
 	e := &Entry{Key: kv.Key, Revision: kv.Revision, Object: obj, size: len(kv.Value)}
 	if !kv.Stale {

@@ -1,6 +1,9 @@
 package cache
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // Counts is what a cache has done since it was made.
 type Counts struct {
@@ -12,6 +15,51 @@ type Counts struct {
 	Initial int64
 	// Lists by the field selector whose index they went by, "" for none.
 	Lists map[string]Lists
+	// Waits is how long reads waited until the cache was as new as they asked.
+	Waits Waits
+	// Bookmarks by which the store told how far it is.
+	Bookmarks int64
+}
+
+// Waits counts reads by how long they waited: Count is how many there were, Sum what they took together, and Up how many
+// waited no longer than each of WaitBounds.
+type Waits struct {
+	Count uint64
+	Sum   time.Duration
+	Up    [len(WaitBounds)]uint64
+}
+
+// WaitBounds are those of upstream's histogram.
+var WaitBounds = [...]time.Duration{
+	5 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 100 * time.Millisecond, 200 * time.Millisecond,
+	400 * time.Millisecond, 600 * time.Millisecond, 800 * time.Millisecond, time.Second, 1250 * time.Millisecond,
+	1500 * time.Millisecond, 2 * time.Second, 3 * time.Second,
+}
+
+// waits by the first bound that they don't go beyond; the last is for those that go beyond all.
+type waits struct {
+	by  [len(WaitBounds) + 1]atomic.Uint64
+	sum atomic.Int64
+}
+
+func (w *waits) add(took time.Duration) {
+	i := 0
+	for i < len(WaitBounds) && took > WaitBounds[i] {
+		i++
+	}
+	w.by[i].Add(1)
+	w.sum.Add(int64(took))
+}
+
+func (w *waits) read() Waits {
+	out := Waits{Sum: time.Duration(w.sum.Load())}
+	for i := range w.by {
+		out.Count += w.by[i].Load()
+		if i < len(out.Up) {
+			out.Up[i] = out.Count
+		}
+	}
+	return out
 }
 
 // Lists is how many lists there were, how many objects they looked at, and how many they returned.
@@ -19,6 +67,8 @@ type Lists struct{ Total, Fetched, Returned int64 }
 
 type counts struct {
 	loads, loaded, consistent, failed, initial atomic.Int64
+	bookmarks                                  int64 // that the set had when the cache was made
+	waits                                      waits
 	lists                                      []struct{ total, fetched, returned atomic.Int64 } // by index, the last for none
 }
 
@@ -34,6 +84,7 @@ func (c *Cache) Counts() Counts {
 	out := Counts{
 		Loads: c.counts.loads.Load(), Loaded: c.counts.loaded.Load(), Consistent: c.counts.consistent.Load(), Failed: c.counts.failed.Load(),
 		Initial: c.counts.initial.Load(), Lists: map[string]Lists{},
+		Waits: c.counts.waits.read(), Bookmarks: c.set.bookmarks.Load() - c.counts.bookmarks,
 	}
 	for i := range c.counts.lists {
 		l := &c.counts.lists[i]

@@ -141,11 +141,12 @@ func (c *change) key() string {
 
 // send queues a change for all watchers of a bucket that can see it and don't know it yet.
 func (c *Cache) send(b *bucket, now *change) {
+	many := len(b.watchers) >= crowd
 	for _, w := range b.watchers {
 		if now.revision <= w.after {
 			continue
 		}
-		if e, ok := w.match.event(now); ok && w.push(e) {
+		if e, ok := w.match.event(now); ok && w.push(e, many) {
 			b.asleep = append(b.asleep, w)
 		}
 	}

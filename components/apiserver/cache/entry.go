@@ -43,7 +43,9 @@ type Format struct {
 	// Kind is what an object says of itself in this format.
 	Kind schema.GroupVersionKind
 
+	of     *kinds.Kind
 	budget *budget
+	last   atomic.Pointer[Frames] // that a crowd was sent
 }
 
 // Encoded returns the body of the object in a format (see package serial), which must not be changed. It is kept, as far as

@@ -49,6 +49,15 @@ func errTooLarge(wanted, current int64) error {
 	return err
 }
 
+// errBeyond is upstream's answer to a resource version that the store itself doesn't have: to wait a second is no use.
+func errBeyond(wanted, current int64) error {
+	err := errTooLarge(wanted, current)
+	if status, ok := err.(*apierrors.StatusError); ok {
+		status.ErrStatus.Details.RetryAfterSeconds = 0
+	}
+	return err
+}
+
 func (c *Cache) errClosed() error {
 	return apierrors.NewServiceUnavailable("the server stops, or no longer serves " + c.resource.String())
 }

@@ -3,7 +3,6 @@ package cache
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -45,7 +44,7 @@ func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
 					gvk = metav1beta1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
 				}
 				formats[formatKey{v.GroupVersion, media, shape}] =
-					&Format{Version: v, Media: media, Shape: shape, Kind: gvk, budget: budget}
+					&Format{of: kind, Version: v, Media: media, Shape: shape, Kind: gvk, budget: budget}
 			}
 		}
 	}
@@ -62,7 +61,7 @@ func (f *Format) Encode(obj kinds.Object) ([]byte, error) {
 		}
 	}
 	if f.Shape != Whole {
-		return serial.Body(meta.AsPartialObjectMetadata(obj), f.Kind, f.Media)
+		return serial.Body(f.of.Metadata(obj), f.Kind, f.Media)
 	}
 	return serial.Body(obj, f.Kind, f.Media)
 }

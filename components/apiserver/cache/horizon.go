@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -139,17 +140,23 @@ func (a *asker) current(ctx context.Context) (int64, error) {
 func (a *asker) handOver() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	q := a.next
-	a.next = nil
-	if q == nil {
+	if a.next == nil {
 		a.busy = false
 		return
 	}
-	go func() {
-		ctx, cancel := context.WithTimeout(a.base, a.patience)
-		q.answer, q.err = a.ask(ctx)
-		cancel()
-		close(q.done)
-		a.handOver()
-	}()
+	go a.put()
+}
+
+// put asks the next question.
+func (a *asker) put() {
+	runtime.Gosched() // those who are about to ask come along
+	a.mu.Lock()
+	q := a.next
+	a.next = nil
+	a.mu.Unlock()
+	ctx, cancel := context.WithTimeout(a.base, a.patience)
+	q.answer, q.err = a.ask(ctx)
+	cancel()
+	close(q.done)
+	a.handOver()
 }

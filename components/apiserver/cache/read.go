@@ -35,10 +35,12 @@ func (c *Cache) freshen(ctx context.Context, resourceVersion string) error {
 	if err := c.WaitReady(ctx); err != nil {
 		return c.errStore(err, "get")
 	}
-	switch resourceVersion {
-	case "0":
+	switch {
+	case c.direct && resourceVersion != "":
+		return c.freshenDirect(ctx, resourceVersion)
+	case resourceVersion == "0":
 		return nil
-	case "":
+	case resourceVersion == "":
 		revision, err := c.set.asker.current(ctx)
 		if err != nil {
 			return c.errStore(err, "get")
@@ -57,10 +59,29 @@ func (c *Cache) freshen(ctx context.Context, resourceVersion string) error {
 	return c.reach(ctx, revision)
 }
 
+// freshenDirect waits until the cache is as new as the store is now, which must be as new as resourceVersion says.
+func (c *Cache) freshenDirect(ctx context.Context, resourceVersion string) error {
+	least, err := parseRevision(resourceVersion)
+	if err != nil {
+		return errUnparsed(err)
+	}
+	revision, err := c.set.asker.current(ctx)
+	if err != nil {
+		return c.errStore(err, "get")
+	}
+	if revision < least {
+		return errBeyond(least, revision)
+	}
+	return c.reach(ctx, revision)
+}
+
 func (c *Cache) reach(ctx context.Context, revision int64) error {
 	if c.set.Revision() >= revision {
+		c.counts.waits.add(0)
 		return nil
 	}
+	begin := c.set.config.Clock.Now()
+	defer func() { c.counts.waits.add(c.set.config.Clock.Since(begin)) }()
 	waiting, cancel := context.WithTimeout(ctx, c.set.patience)
 	defer cancel()
 	err := c.set.reached.wait(waiting, c.set.config.Clock, revision, func() { _ = c.set.config.Store.RequestProgress(c.set.base) })
@@ -88,7 +109,7 @@ func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 			return c.listAt(ctx, o, m, m.prefix, revision)
 		}
 	}
-	if o.ResourceVersion == "0" {
+	if o.ResourceVersion == "0" && !c.direct {
 		o.Limit = 0 // as upstream: what is at hand is given whole
 	}
 	if err := c.freshen(ctx, o.ResourceVersion); err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/cache/alike"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/storage"
 )
@@ -30,6 +31,8 @@ type Config struct {
 	Encodings int64
 	// Events is how many events a resource remembers at most; 10,000 if 0.
 	Events int
+	// Direct tells of which kinds a read is never older than the store, whatever it asks for; nil means of none.
+	Direct func(kind *kinds.Kind) bool
 	// Clock is for bookmarks and timeouts; the real one if nil.
 	Clock clock.WithTicker
 }
@@ -60,10 +63,13 @@ type Set struct {
 	config  Config
 	prefix  string // with a slash
 	budget  *budget
+	parts   alike.Pool // of the objects in all caches
 	reached horizon
 	past    atomic.Int64 // lists of revisions before it are refused
 	asker   asker
-	refill  atomic.Pointer[context.CancelCauseFunc] // ends the watch of the store
+	// bookmarks by which the store told of progress.
+	bookmarks atomic.Int64
+	refill    atomic.Pointer[context.CancelCauseFunc] // ends the watch of the store
 	// patience is how long a read waits for the cache to reach a revision.
 	patience time.Duration
 
@@ -252,6 +258,7 @@ func (s *Set) apply(batch []storage.Event) {
 	for i := range batch {
 		e := &batch[i]
 		if e.Type == storage.Progress {
+			s.bookmarks.Add(1)
 			continue
 		}
 		if c := route(routes, e.Key[len(s.prefix):]); c != nil {

@@ -36,12 +36,14 @@ type Watcher struct {
 	scope    string
 	timer    clock.Timer
 	deadline time.Time
+	crowded  bool // by the time of what Next has returned
 
 	behind func()
 	slot   place // where the registry has it; guarded by Cache.mu
 
 	mu    sync.Mutex
 	queue []Event
+	crowd bool    // there were many watchers when queue was added to
 	taken []Event // is being read, spare was before
 	spare []Event
 	err   error
@@ -179,7 +181,7 @@ func (w *Watcher) take() ([]Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	events := w.queue
-	w.queue = nil
+	w.queue, w.crowded = nil, w.crowd
 	if len(events) == 0 {
 		return nil, w.err
 	}
@@ -255,10 +257,11 @@ func (w *Watcher) Close() {
 	}
 }
 
-// push appends an event. It tells whether the watcher is to be woken.
-func (w *Watcher) push(e Event) bool {
+// push appends an event, for the watcher as one of a crowd or not. It tells whether the watcher is to be woken.
+func (w *Watcher) push(e Event, crowd bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.crowd = crowd
 	if w.err != nil {
 		return false
 	}

@@ -9,7 +9,7 @@ const (
 	// crowd is the number of watchers from which on they are woken in waves.
 	crowd = 32
 	// waveShare is the distance for each watcher: some times what the server takes to send to it.
-	waveShare = 20 * time.Microsecond
+	waveShare = 50 * time.Microsecond
 	waveMax   = 20 * time.Millisecond
 )
 

@@ -172,7 +172,6 @@ func (c *Cache) encode(obj kinds.Object) (kinds.Object, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c.fieldSets.share(obj)
 	obj.SetResourceVersion("")
 	obj.GetObjectKind().SetGroupVersionKind(c.kind.Hub.WithKind(c.kind.Name))
 	value, err := c.stored.Encode(obj)
@@ -184,6 +183,7 @@ func (c *Cache) encode(obj kinds.Object) (kinds.Object, []byte, error) {
 
 // put writes, and makes the entry that the watch will bring too.
 func (c *Cache) put(key string, obj kinds.Object, value []byte, write func() (int64, error)) (*Entry, error) {
+	c.set.parts.Share(obj)
 	f := c.flights.begin(key, obj, value)
 	before := c.set.Revision()
 	revision, err := write()

@@ -3,6 +3,7 @@
 package connect
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -35,6 +36,8 @@ type Config struct {
 	MaxBytesPerSecond int64
 	// Logs is told how each read of a log goes; nil counts none.
 	Logs func(LogUse)
+	// Port is that of kubelets whose nodes don't tell theirs; 0 means 10250.
+	Port int
 	// Timeout bounds connecting; 0 means five seconds.
 	Timeout time.Duration
 	// Dial connects to nodes, pods and services; nil does so straight.
@@ -46,6 +49,7 @@ type Connector struct {
 	objects      objects.Reader
 	logs         func(LogUse)
 	addressTypes []corev1.NodeAddressType
+	port         int
 	kubelet      *http.Transport
 	// trusting reaches kubelets without judging their certificates.
 	trusting *http.Transport
@@ -87,7 +91,7 @@ func New(c Config) (*Connector, error) {
 		c.Dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}).DialContext
 	}
 	out := &Connector{
-		objects: c.Objects, files: files, logs: c.Logs, maxBytes: c.MaxBytesPerSecond,
+		objects: c.Objects, port: cmp.Or(c.Port, 10250), files: files, logs: c.Logs, maxBytes: c.MaxBytesPerSecond,
 		kubelet: &http.Transport{DialContext: c.Dial, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
 		plain: &http.Transport{DialContext: c.Dial, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}},
@@ -137,7 +141,7 @@ var errNoAddress = errors.New("no preferred addresses found; known addresses: []
 func (c *Connector) kubeletAt(node *corev1.Node) (string, error) {
 	port := int(node.Status.DaemonEndpoints.KubeletEndpoint.Port)
 	if port == 0 {
-		port = 10250
+		port = c.port
 	}
 	for _, wanted := range c.addressTypes {
 		for _, a := range node.Status.Addresses {

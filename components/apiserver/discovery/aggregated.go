@@ -80,9 +80,9 @@ func responseKind(of *kinds.Kind, kind schema.GroupVersionKind, gv schema.GroupV
 	return &metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind}
 }
 
-// etag is a strong one, over the content alone.
+// etag is a strong one, over the content alone. It is upstream's, as clients may come from one of its servers to one of these.
 func etag(items []apidiscoveryv2.APIGroupDiscovery) (string, error) {
-	body, err := json.Marshal(items)
+	body, err := json.Marshal(apidiscoveryv2.APIGroupDiscoveryList{Items: items})
 	if err != nil {
 		return "", err
 	}

@@ -22,6 +22,8 @@ type Input struct {
 	Services []*apiregistrationv1.APIService
 	// Elsewhere describes the group versions that others serve.
 	Elsewhere map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery
+	// Peers is what other API servers of the cluster serve, by their IDs.
+	Peers map[string][]apidiscoveryv2.APIGroupDiscovery
 }
 
 // group is an API group with its versions, preferred first.
@@ -41,7 +43,7 @@ type groupVersion struct {
 }
 
 func newContent(in Input, config Config) *content {
-	c := &content{config: config, byName: map[string]*group{}}
+	c := &content{config: config, byName: map[string]*group{}, peers: in.Peers}
 	for _, kind := range in.Kinds {
 		for _, v := range kind.Versions {
 			if v.Unserved || in.Elsewhere[v.GroupVersion] != nil {

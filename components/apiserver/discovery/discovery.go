@@ -30,6 +30,7 @@ import (
 type Server struct {
 	config  Config
 	content atomic.Pointer[content]
+	metrics *metrics
 	mu      sync.Mutex // guards input
 	input   Input
 }
@@ -42,11 +43,13 @@ type Config struct {
 	Hashes bool
 	// CBOR is one of the forms of the lists of the program's own resources.
 	CBOR bool
+	// ID is what other API servers of the cluster know this one by.
+	ID string
 }
 
 // New makes a server that serves nothing yet.
 func New(config Config) *Server {
-	s := &Server{config: config}
+	s := &Server{config: config, metrics: newMetrics()}
 	s.Set(nil)
 	return s
 }
@@ -61,11 +64,19 @@ func (s *Server) Arrange(services []*apiregistrationv1.APIService, elsewhere map
 	s.change(func(in *Input) { in.Services, in.Elsewhere = services, elsewhere })
 }
 
+// SetPeers replaces what other API servers of the cluster serve, by their IDs: it is told of, too, in the aggregated form, unless
+// a client asks for this server's alone.
+func (s *Server) SetPeers(peers map[string][]apidiscoveryv2.APIGroupDiscovery) {
+	s.change(func(in *Input) { in.Peers = peers })
+}
+
 func (s *Server) change(change func(*Input)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.input)
-	s.content.Store(newContent(s.input, s.config))
+	made := newContent(s.input, s.config)
+	made.metrics = s.metrics
+	s.content.Store(made)
 }
 
 // Paths lists what is answered, for the list of paths at "/".
@@ -96,12 +107,15 @@ type content struct {
 	config                Config
 	byName                map[string]*group
 	byService, byPriority []*group // the orders of the plain and of the aggregated form
+	peers                 map[string][]apidiscoveryv2.APIGroupDiscovery
 	made                  sync.Map // documentKey -> *document
+	metrics               *metrics
 }
 
 type documentKey struct {
 	path       string
 	aggregated bool
+	alone      bool // without what other API servers have
 	media      serial.MediaType
 }
 
@@ -130,7 +144,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if key.path == "/api" || key.path == "/apis" {
-		key.media, key.aggregated = wantsAggregated(r)
+		key.media, key.aggregated, key.alone = wantsAggregated(r)
 	}
 	if !key.aggregated {
 		choice, err := c.choose(at, r)
@@ -140,7 +154,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		key.media = choice.Media
 	}
-	d := c.document(key)
+	d, found := c.document(key)
+	if key.aggregated {
+		c.metrics.count(key, found, c.peers != nil)
+	}
 	if d.err != nil {
 		answer.Error(w, r, d.err)
 		return
@@ -156,7 +173,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	key.media = serial.JSON
 	record.Response(r.Context(), &metav1.APIVersions{}, func(runtime.Object) ([]byte, error) {
-		seen := c.document(key)
+		seen, _ := c.document(key)
 		return seen.body, seen.err
 	})
 	w.Header().Set("Content-Type", d.contentType)
@@ -196,29 +213,31 @@ func (d *document) shown(r *http.Request, media serial.MediaType) []byte {
 	return out.Bytes()
 }
 
-// wantsAggregated reports whether the client prefers the aggregated form, and in which format.
-func wantsAggregated(r *http.Request) (serial.MediaType, bool) {
+// wantsAggregated reports whether the client prefers the aggregated form, and in which format, and whether it wants to know of
+// this server alone.
+func wantsAggregated(r *http.Request) (media serial.MediaType, aggregated, alone bool) {
 	for _, clause := range goautoneg.ParseAccept(strings.Join(r.Header["Accept"], ",")) {
-		media, params := clause.Type+"/"+clause.SubType, clause.Params
-		format, known := serial.ParseMediaType(media)
+		mime, params := clause.Type+"/"+clause.SubType, clause.Params
+		format, known := serial.ParseMediaType(mime)
 		known = known && format != serial.CBOR
-		if params["as"] == "" && (known || media == "*/*") {
-			return 0, false
+		if params["as"] == "" && (known || mime == "*/*") {
+			return 0, false, false
 		}
 		if known && params["as"] == aggregatedKind.Kind && params["g"] == aggregatedKind.Group && params["v"] == aggregatedKind.Version {
-			return format, true
+			return format, true, params["profile"] == "nopeer"
 		}
 	}
-	return 0, false
+	return 0, false, false
 }
 
 var aggregatedKind = apidiscoveryv2.SchemeGroupVersion.WithKind("APIGroupDiscoveryList")
 
-func (c *content) document(key documentKey) *document {
-	made, _ := c.made.LoadOrStore(key, &document{})
-	d := made.(*document)
+// document returns a document, and whether it was made before.
+func (c *content) document(key documentKey) (d *document, found bool) {
+	made, found := c.made.LoadOrStore(key, &document{})
+	d = made.(*document)
 	d.once.Do(func() { c.make(key, d) })
-	return d
+	return d, found
 }
 
 func (c *content) make(key documentKey, d *document) {
@@ -227,6 +246,9 @@ func (c *content) make(key documentKey, d *document) {
 	d.contentType = key.media.String()
 	if key.aggregated {
 		list := c.aggregated(key.path == "/api")
+		if key.path == "/apis" && !key.alone {
+			list.Items = merge(c.config.ID, list.Items, c.peers)
+		}
 		obj, kind = list, aggregatedKind
 		d.contentType += ";g=" + kind.Group + ";v=" + kind.Version + ";as=" + kind.Kind
 		if d.etag, d.err = etag(list.Items); d.err != nil {

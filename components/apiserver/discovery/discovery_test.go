@@ -277,7 +277,7 @@ func TestAccept(t *testing.T) {
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/apis", nil)
 		r.Header.Set("Accept", accept)
-		if _, got := wantsAggregated(r); got != want {
+		if _, got, _ := wantsAggregated(r); got != want {
 			t.Errorf("%s: %v", accept, got)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"quintet.dev/quintet/components/apiserver/egress/egresstest"
 	"quintet.dev/quintet/internal/certs"
 )
 
@@ -28,20 +29,7 @@ func (c *connector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, r.Method, http.StatusMethodNotAllowed)
 		return
 	}
-	to, err := net.Dial("tcp", r.Host)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadGateway)
-		return
-	}
-	defer to.Close()
-	conn, buffered, err := http.NewResponseController(w).Hijack()
-	if err != nil {
-		return
-	}
-	defer conn.Close()
-	fmt.Fprint(conn, "HTTP/1.1 200 Connection established\r\n\r\n")
-	go func() { _, _ = io.Copy(to, buffered) }()
-	_, _ = io.Copy(conn, to)
+	egresstest.Tunnel(w, r)
 }
 
 func write(t *testing.T, name string, content []byte) string {
@@ -178,5 +166,32 @@ func TestMistakes(t *testing.T) {
 	}
 	if _, err := Load("/nowhere/egress.yaml"); err == nil {
 		t.Error("a file that doesn't exist is one")
+	}
+}
+
+// TestPeerThatSpeaksFirst: what it says may come with the proxy's answer.
+func TestPeerThatSpeaksFirst(t *testing.T) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		fmt.Fprint(conn, "HTTP/1.1 200 Connection established\r\n\r\nhello, ")
+		fmt.Fprint(conn, "world")
+	}))
+	defer proxy.Close()
+	ways, err := load(t, "- name: controlplane\n  connection:\n    proxyProtocol: HTTPConnect\n    transport:\n      tcp:\n        url: "+proxy.URL+"\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := ways.ControlPlane()(t.Context(), "tcp", "peer:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if said, err := io.ReadAll(conn); err != nil || string(said) != "hello, world" {
+		t.Errorf("%q, %v", said, err)
 	}
 }

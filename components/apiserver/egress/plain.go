@@ -53,7 +53,7 @@ func connectVia(proxy string) Dial {
 			return nil, err
 		}
 		stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-		err = connect(conn, address)
+		ahead, err := connect(conn, address)
 		if !stop() && err == nil {
 			err = ctx.Err()
 		}
@@ -61,25 +61,39 @@ func connectVia(proxy string) Dial {
 			_ = conn.Close()
 			return nil, fmt.Errorf("proxy %s: %w", proxy, err)
 		}
-		return conn, nil
+		return &joined{Conn: conn, ahead: ahead}, nil
 	}
 }
 
-func connect(conn net.Conn, address string) error {
+// joined is a connection of which something was read already.
+type joined struct {
+	net.Conn
+	ahead []byte // belongs to Read
+}
+
+func (j *joined) Read(p []byte) (int, error) {
+	if len(j.ahead) == 0 {
+		return j.Conn.Read(p)
+	}
+	n := copy(p, j.ahead)
+	j.ahead = j.ahead[n:]
+	return n, nil
+}
+
+// connect returns what the peer has said by the time that the proxy says that it is there: some servers speak first, as those of
+// gRPC do.
+func connect(conn net.Conn, address string) (ahead []byte, err error) {
 	if _, err := fmt.Fprintf(conn, "CONNECT %s HTTP/1.1\r\nHost: %s\r\n\r\n", address, address); err != nil {
-		return err
+		return nil, err
 	}
 	in := bufio.NewReader(io.LimitReader(conn, http.DefaultMaxHeaderBytes))
 	answer, err := http.ReadResponse(in, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	_ = answer.Body.Close() // it has none: what follows is the peer's
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("connecting to %s: %s", address, answer.Status)
+		return nil, fmt.Errorf("connecting to %s: %s", address, answer.Status)
 	}
-	if in.Buffered() > 0 {
-		return fmt.Errorf("%s spoke before it was spoken to", address)
-	}
-	return nil
+	return in.Peek(in.Buffered())
 }

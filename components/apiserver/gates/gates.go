@@ -34,6 +34,8 @@ const (
 	StorageVersionHash featuregate.Feature = "StorageVersionHash"
 	// StorageVersionMigrator lets StorageVersionMigrations be served, where --runtime-config asks for their version too.
 	StorageVersionMigrator featuregate.Feature = "StorageVersionMigrator"
+	// UnknownVersionInteroperabilityProxy lets API servers of one cluster know of each other, and pass requests on.
+	UnknownVersionInteroperabilityProxy featuregate.Feature = "UnknownVersionInteroperabilityProxy"
 	// WatchList lets watches begin with what exists, and tell when that is over.
 	WatchList featuregate.Feature = "WatchList"
 )
@@ -50,6 +52,7 @@ func Switches() []featuregate.Feature {
 		ServiceAccountNodeAudienceRestriction,
 		StorageVersionHash,
 		StorageVersionMigrator,
+		UnknownVersionInteroperabilityProxy,
 		WatchList,
 	}
 }
@@ -88,7 +91,19 @@ func New(set map[string]bool) (*Gates, error) {
 	if len(refused) > 0 {
 		return nil, fmt.Errorf("--feature-gates: not supported, as these features are what they are by default: %s", strings.Join(refused, ","))
 	}
-	return g, nil
+	return g, g.checkNeeds()
+}
+
+// needs are features that switches can't do without.
+var needs = map[featuregate.Feature]featuregate.Feature{UnknownVersionInteroperabilityProxy: APIServerIdentity}
+
+func (g *Gates) checkNeeds() error {
+	for _, name := range slices.Sorted(maps.Keys(needs)) {
+		if need := needs[name]; g.On(name) && !g.On(need) {
+			return fmt.Errorf("--feature-gates: %s is enabled, but depends on features that are disabled: [%s]", name, need)
+		}
+	}
+	return nil
 }
 
 // On tells whether a feature is on. It panics if the release has no such gate.

@@ -47,7 +47,11 @@ func TestSwitchesAreSet(t *testing.T) {
 	}
 	for _, name := range Switches() {
 		on := byDefault.On(name)
-		set, err := New(map[string]bool{string(name): !on})
+		wanted := map[string]bool{string(name): !on}
+		if name == APIServerIdentity {
+			wanted[string(UnknownVersionInteroperabilityProxy)] = false // which needs it
+		}
+		set, err := New(wanted)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -56,10 +60,17 @@ func TestSwitchesAreSet(t *testing.T) {
 			t.Errorf("%s stayed %v", name, on)
 		}
 		for other, spec := range set.All() {
-			if other != name && spec.Default != byDefault.On(other) {
+			if _, changed := wanted[string(other)]; !changed && spec.Default != byDefault.On(other) {
 				t.Errorf("%s changed %s", name, other)
 			}
 		}
+	}
+}
+
+func TestGatesThatNeedOthers(t *testing.T) {
+	_, err := New(map[string]bool{"APIServerIdentity": false})
+	if err == nil || !strings.Contains(err.Error(), "UnknownVersionInteroperabilityProxy is enabled, but depends on features that are disabled: [APIServerIdentity]") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -160,6 +160,12 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case custom != nil && custom.served[gv]:
 			doors = custom.doors
+			main := doors[doorKey{gv, info.Resource, ""}]
+			if main == nil || main.version.Unserved || !main.scoped(info) {
+				http.NotFound(w, r)
+				return
+			}
+			warnOfDeprecation(r.Context(), main.version)
 		case !a.groups[gv.Group]:
 			http.NotFound(w, r)
 			return
@@ -191,16 +197,12 @@ func (a *API) Serves(info *request.RequestInfo) bool {
 
 // missing answers a request for what no door leads to.
 func (a *API) missing(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, doors map[doorKey]*door) {
-	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
-	main := doors[doorKey{gv, info.Resource, ""}]
-	switch isCustom := !a.groups[gv.Group]; {
-	case isCustom && main == nil:
-		http.NotFound(w, r)
-	case isCustom:
+	main := doors[doorKey{schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, info.Resource, ""}]
+	if main != nil && main.kind.Custom != nil {
 		answer.Error(w, r, apierrors.NewNotFound(main.resource, info.Name))
-	default:
-		answer.Error(w, r, generic(http.StatusNotFound))
+		return
 	}
+	answer.Error(w, r, generic(http.StatusNotFound))
 }
 
 // serve finds what serves the request.
@@ -209,10 +211,13 @@ func (c *call) serve() (err error) {
 		return err
 	}
 	if err := c.formats(); err != nil {
-		return err
+		answer.Error(c.w, c.r, err) // in a form that any server has, as here nothing is known of this one's
+		return nil
 	}
-	if text := c.version.DeprecationWarning; text != "" {
-		warning.AddWarning(c.ctx, "", text)
+	if c.version.DeprecationWarning != "" {
+		if c.kind.Custom == nil {
+			warnOfDeprecation(c.ctx, c.version)
+		}
 		c.auditDeprecation()
 		if m := c.api.config.Meter; m != nil {
 			m.Deprecated(c.version.WithResource(c.kind.Resource), c.info.Subresource, c.version.RemovedRelease)
@@ -220,6 +225,11 @@ func (c *call) serve() (err error) {
 	}
 	if c.connect != nil {
 		return c.connected()
+	}
+	if c.verb == "patch" { // a form that isn't known is told of before one that can't be had
+		if c.media, err = c.patchMedia(); err != nil {
+			return err
+		}
 	}
 	if err := c.accept(); err != nil {
 		return err
@@ -231,6 +241,13 @@ func (c *call) serve() (err error) {
 		return apierrors.NewServiceUnavailable("the server has nothing that serves " + c.resource.Resource + "/" + c.sub.Name)
 	}
 	return c.named(verbs[c.verb](c))
+}
+
+// warnOfDeprecation is said of custom resources whatever is asked of them, else of what is served.
+func warnOfDeprecation(ctx context.Context, v *kinds.Version) {
+	if v.DeprecationWarning != "" {
+		warning.AddWarning(ctx, "", v.DeprecationWarning)
+	}
 }
 
 // named tells of an object that isn't there by the resource of the request, where the cache knows it by another (events
@@ -256,6 +273,7 @@ type call struct {
 	info            *request.RequestInfo
 	verb            string
 	choice          negotiate.Choice // the form of the response; not for connections
+	media           string           // that of a patch
 	namespace, name string
 }
 

@@ -119,13 +119,8 @@ func (p *patcher) strictApply() error {
 
 // apply merges the patch into live, a hub object or nothing, which isn't changed.
 func (p *patcher) apply(live kinds.Object, wanted *unstructured.Unstructured) (kinds.Object, error) {
-	fields, err := p.fields()
-	if err != nil {
-		return nil, err
-	}
-	defer fields.close()
 	force := p.options.Force != nil && *p.options.Force
-	out, err := p.applied(fields, copyOf(live), wanted.DeepCopy(), p.managerName(p.options.FieldManager), force)
+	out, err := p.applied(copyOf(live), wanted.DeepCopy(), p.managerName(p.options.FieldManager), force)
 	if err != nil {
 		return nil, err
 	}
@@ -133,6 +128,7 @@ func (p *patcher) apply(live kinds.Object, wanted *unstructured.Unstructured) (k
 	if !ok {
 		return nil, fmt.Errorf("applying made a %T", out)
 	}
+	p.ownEntries(obj)
 	if err := p.check(obj); err != nil {
 		return nil, fmt.Errorf("failed to convert to unversioned (/%s; %s): %w", p.name, p.gvk, err)
 	}

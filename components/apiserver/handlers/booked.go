@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,14 +22,15 @@ import (
 // books returns those of the writes through a door that need no structured merge; nil if there are none. They are opened
 // when the first write needs them.
 func (t *tracker) books(d *door) func() *books.Books {
-	goType := reflect.TypeOf(d.kind.HubVersion().New())
-	if d.kind.Custom != nil || d.kind.Answer != nil || d.post != nil || d.version.ToHub != nil || d.gvk != d.version.WithKind(d.kind.Name) ||
-		reflect.TypeOf(d.version.New()) != goType {
+	if d.kind.Custom != nil || d.kind.Answer != nil || d.post != nil || d.version.ToHub != nil || d.gvk != d.version.WithKind(d.kind.Name) {
 		return nil
 	}
-	describe := newDoorTypes(d, t.describing(d)).types[goType]
 	return sync.OnceValue(func() *books.Books {
-		of, err := describe()
+		goType := reflect.TypeOf(d.kind.HubVersion().New())
+		if reflect.TypeOf(d.version.New()) != goType {
+			return nil
+		}
+		of, err := newDoorTypes(d, t.types).types[goType]()
 		if err != nil {
 			return nil
 		}
@@ -58,12 +60,40 @@ func (c *call) booked(old, obj kinds.Object, manager string) (_ []metav1.Managed
 }
 
 // applied is live with config applied to it, both of which belong to it.
-func (d *door) applied(fields *ledger, live kinds.Object, config *unstructured.Unstructured, manager string, force bool) (runtime.Object, error) {
+func (d *door) applied(live kinds.Object, config *unstructured.Unstructured, manager string, force bool) (runtime.Object, error) {
+	repeats := d.repeats(live, config, manager)
+	if repeats != nil {
+		changes, ok := repeats.Apply(live, config.Object, cmp.Or(manager, "unknown"), time.Now())
+		if changes && d.version.Default != nil {
+			d.version.Default(live)
+		}
+		if ok {
+			return live, nil
+		}
+	}
+	fields, err := d.fields()
+	if err != nil {
+		return nil, err
+	}
+	defer fields.close()
 	if fields.typer != nil {
 		fields.typer.bare = true
 		d.forget(fields.typer, live, config, cmp.Or(manager, "unknown"))
 	}
-	return fields.Apply(live, config, manager, force)
+	out, err := fields.Apply(live, config, manager, force)
+	if obj, ok := out.(kinds.Object); ok && err == nil && repeats != nil {
+		repeats.Applied(obj, config.Object, cmp.Or(manager, "unknown"))
+	}
+	return out, err
+}
+
+// repeats are the books that can tell of applies that repeat others; nil if there are none. Where kubectl has applied on the
+// client's side before, structured merge's manager does more than merge.
+func (d *door) repeats(live kinds.Object, config *unstructured.Unstructured, manager string) *books.Books {
+	if d.books == nil || config.GroupVersionKind() != d.gvk || manager == "kubectl" && live.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != "" {
+		return nil
+	}
+	return d.books()
 }
 
 // forget takes out of live what the manager has applied before, if it is all applied again. Structured merge looks through the

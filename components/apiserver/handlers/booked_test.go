@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -55,7 +56,7 @@ func referenceOf(t testing.TB, tracker *tracker, d *door) *managedfields.FieldMa
 		sub = d.sub.Name
 	}
 	c := newConverter(d)
-	whole, err := managedfields.NewDefaultFieldManager(tracker.describing(d)(), c, c, c, d.gvk, d.kind.Hub, sub, filterOf(d))
+	whole, err := managedfields.NewDefaultFieldManager(tracker.types, c, c, c, d.gvk, d.kind.Hub, sub, filterOf(d))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,6 +150,38 @@ func compareHistory(t *testing.T, tracker *tracker, d *door, seed int64) (told, 
 		next.SetManagedFields([][]metav1.ManagedFieldsEntry{nil, booked, booked, {}}[min(r.IntN(12), 3-r.IntN(3))])
 	}
 	return told, all
+}
+
+// TestNewObjectsAreStructuredMerges: what the books say of new objects, most of which are like others, is what structured merge says.
+func TestNewObjectsAreStructuredMerges(t *testing.T) {
+	tracker, doors := bookedDoors(t)
+	for name, d := range doors {
+		t.Run(name, func(t *testing.T) {
+			reference, b, r := referenceOf(t, tracker, d), d.books(), rand.New(rand.NewPCG(1, 1))
+			fill := randomFiller(1)
+			for range 3 {
+				next, other := d.kind.HubVersion().New(), d.kind.HubVersion().New()
+				fill.Fill(next)
+				fill.Fill(other)
+				for range 6 {
+					next.SetManagedFields(nil)
+					next.SetUID("")
+					next.GetObjectKind().SetGroupVersionKind(d.gvk)
+					got, ok := b.Update(d.kind.HubVersion().New(), next, "a", time.Now())
+					want, err := reference.Update(d.kind.HubVersion().New(), copyOf(next), "a")
+					if ok && err != nil {
+						t.Fatalf("structured merge fails: %v", err)
+					}
+					if ok {
+						if diff := cmp.Diff(shown(want.(kinds.Object).GetManagedFields()), shown(got)); diff != "" {
+							t.Fatalf("-structured merge +books\n%s", diff)
+						}
+					}
+					mix(r, reflect.ValueOf(next).Elem(), reflect.ValueOf(copyOf(other)).Elem())
+				}
+			}
+		})
+	}
 }
 
 // shown are entries but for the times that they were written at, and the order that comes from these.
@@ -310,8 +343,7 @@ func TestAppliesAreStructuredMerges(t *testing.T) {
 // compareApplies returns how many applies succeeded.
 func compareApplies(t *testing.T, tracker *tracker, d *door, seed int64) (applied int) {
 	t.Helper()
-	reference, managers := referenceOf(t, tracker, d), tracker.managers(d)
-	r := rand.New(rand.NewPCG(uint64(seed), 2))
+	reference, r := referenceOf(t, tracker, d), rand.New(rand.NewPCG(uint64(seed), 2))
 	fill := randomFiller(seed)
 	make := func() *unstructured.Unstructured {
 		obj := d.kind.HubVersion().New()
@@ -337,17 +369,12 @@ func compareApplies(t *testing.T, tracker *tracker, d *door, seed int64) (applie
 			config = make()
 		case r.IntN(4) > 0:
 			config = config.DeepCopy()
-			vary(r, config.Object)
+			vary(r, config.Object, r.IntN(2) == 0)
 			config.SetGroupVersionKind(d.gvk)
 			config.SetName("a")
 		}
 		configs[manager] = config
-		fields, err := managers()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, gotErr := d.applied(fields, copyOf(live), config.DeepCopy(), manager, force)
-		fields.close()
+		got, gotErr := d.applied(copyOf(live), config.DeepCopy(), manager, force)
 		want, wantErr := reference.Apply(copyOf(live), config.DeepCopy(), manager, force)
 		if (gotErr == nil) != (wantErr == nil) { // their texts go through maps
 			t.Fatalf("seed %d: got error %v, want %v", seed, gotErr, wantErr)
@@ -364,7 +391,7 @@ func compareApplies(t *testing.T, tracker *tracker, d *door, seed int64) (applie
 		shouldBe.SetManagedFields(nil)
 		is.SetManagedFields(nil)
 		if !apiequality.Semantic.DeepEqual(shouldBe, is) {
-			t.Fatalf("seed %d: the objects differ", seed)
+			t.Fatalf("seed %d: the objects differ: -structured merge +ours\n%s", seed, cmp.Diff(shouldBe, is))
 		}
 		live = next
 		applied++
@@ -374,7 +401,8 @@ func compareApplies(t *testing.T, tracker *tracker, d *door, seed int64) (applie
 
 // thin takes away much of what an object may hold, and all that is null.
 func thin(r *rand.Rand, content map[string]any) {
-	for k, v := range content {
+	for _, k := range slices.Sorted(maps.Keys(content)) { // the same for a seed each time
+		v := content[k]
 		if v == nil || r.IntN(3) == 0 {
 			delete(content, k)
 		} else if below, ok := v.(map[string]any); ok {
@@ -383,18 +411,32 @@ func thin(r *rand.Rand, content map[string]any) {
 	}
 }
 
-// vary changes and takes away some of what is applied.
-func vary(r *rand.Rand, content map[string]any) {
-	for k, v := range content {
-		switch below, isMap := v.(map[string]any); {
-		case isMap:
-			vary(r, below)
-		case r.IntN(12) == 0:
+// vary changes and, with drop, takes away some of what is applied.
+func vary(r *rand.Rand, content map[string]any, drop bool) {
+	for _, k := range slices.Sorted(maps.Keys(content)) {
+		if drop && r.IntN(12) == 0 {
 			delete(content, k)
-		case r.IntN(6) == 0:
-			if s, ok := v.(string); ok {
-				content[k] = s + "x"
+			continue
+		}
+		switch v := content[k].(type) {
+		case map[string]any:
+			vary(r, v, drop)
+		case []any:
+			for _, item := range v {
+				if below, ok := item.(map[string]any); ok && r.IntN(3) == 0 {
+					vary(r, below, drop)
+				}
 			}
+		case string:
+			if r.IntN(6) == 0 {
+				content[k] = v + "x"
+			}
+		case int64:
+			if r.IntN(6) == 0 {
+				content[k] = v + 1
+			}
+		case bool:
+			content[k] = v != (r.IntN(6) == 0)
 		}
 	}
 }

@@ -116,10 +116,14 @@ func coreType(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: 
 
 // proxyPath is what the client wants of the one behind the proxy.
 func (c *call) proxyPath() string {
-	if len(c.info.Parts) <= 3 {
-		return ""
+	at := ""
+	if len(c.info.Parts) > 3 {
+		at = "/" + strings.Join(c.info.Parts[3:], "/")
 	}
-	return "/" + strings.Join(c.info.Parts[3:], "/")
+	if strings.HasSuffix(c.r.URL.Path, "/") {
+		at += "/"
+	}
+	return at
 }
 
 // isSet reads a boolean parameter: whatever doesn't say no says yes.

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
 	"quintet.dev/quintet/components/apiserver/cache"
@@ -65,11 +66,8 @@ func (c *call) insert(obj kinds.Object, options *metav1.CreateOptions, dryRun []
 			next = copyOf(obj) // what follows changes it, and may have to be done again
 		}
 		e, err := c.insertOnce(next, a)
-		if err == nil || !generated || !apierrors.IsAlreadyExists(err) {
+		if err == nil || !generated || !apierrors.IsAlreadyExists(err) || attempt == maxNames {
 			return e, err
-		}
-		if attempt == maxNames {
-			return nil, apierrors.NewGenerateNameConflict(c.resource, next.GetName(), 1)
 		}
 	}
 }
@@ -95,7 +93,7 @@ func (c *call) insertAllocated(obj kinds.Object, a attributes) (*cache.Entry, er
 	key := c.cache.Key(c.namespace, obj.GetName())
 	if a.dryRun {
 		if e, err := c.cache.Get(c.ctx, key, ""); err == nil {
-			return nil, c.exists(e)
+			return nil, c.exists(obj, e.Object)
 		} else if !apierrors.IsNotFound(err) {
 			return nil, err
 		}
@@ -105,21 +103,24 @@ func (c *call) insertAllocated(obj kinds.Object, a attributes) (*cache.Entry, er
 		return nil, err
 	}
 	obj.SetResourceVersion("")
-	name := obj.GetName()
 	e, err := c.cache.Create(c.ctx, key, obj, c.ttl(obj))
 	if apierrors.IsAlreadyExists(err) {
 		if current, ok := c.cache.Peek(key); ok {
-			return nil, c.exists(current)
+			return nil, c.exists(obj, current.Object)
 		}
-		return nil, apierrors.NewAlreadyExists(c.resource, name)
+		return nil, c.exists(obj, nil)
 	}
 	return e, err
 }
 
-// exists is the answer to a create that meets an object of that name.
-func (c *call) exists(current *cache.Entry) error {
-	err := apierrors.NewAlreadyExists(c.resource, current.Object.GetName())
-	if current.Object.GetDeletionTimestamp() != nil {
+// exists is the answer to a create that meets an object of that name, which may be gone (nil) meanwhile. Of an object that had a name to
+// generate one from it says that this failed, though it was not tried with a name that is given.
+func (c *call) exists(obj, current kinds.Object) error {
+	err := apierrors.NewAlreadyExists(c.resource, obj.GetName())
+	if obj.GetGenerateName() != "" {
+		err = apierrors.NewGenerateNameConflict(schema.GroupResource{Group: c.kind.Hub.Group, Resource: c.kind.Resource}, obj.GetName(), 1)
+	}
+	if current != nil && current.GetDeletionTimestamp() != nil {
 		err.ErrStatus.Message = fmt.Sprintf("object is being deleted: %s", err.ErrStatus.Message)
 	}
 	return err

@@ -74,12 +74,28 @@ func tooLarge() error {
 
 // decodeObject reads the request's body as an object of this door's version, defaulted, in hub form.
 func (c *call) decodeObject(validation string) (kinds.Object, error) {
+	obj, _, err := c.decodeObjects(validation)
+	return obj, err
+}
+
+// decodeObjects does the same, and returns what reads the body again: further objects, each on its own.
+func (c *call) decodeObjects(validation string) (kinds.Object, func() (kinds.Object, error), error) {
+	body, media, err := c.typedBody()
+	if err != nil {
+		return nil, nil, err
+	}
+	decode := func() (kinds.Object, error) { return c.objectOf(body, media, validation) }
+	obj, err := decode()
+	return obj, decode, err
+}
+
+func (c *call) objectOf(body []byte, media serial.MediaType, validation string) (kinds.Object, error) {
 	into := c.version.New()
-	if err := c.decodeInto(into, c.gvk, validation); err != nil {
+	if err := c.decodeBytes(body, media, into, c.gvk, validation); err != nil {
 		return nil, err
 	}
 	if err := c.check(into); err != nil {
-		return nil, unreadable(err, &c.gvk, c.gvk, nil)
+		return nil, c.unreadable(err, &c.gvk, c.gvk, nil)
 	}
 	if c.version.Default != nil {
 		c.version.Default(into)
@@ -89,15 +105,19 @@ func (c *call) decodeObject(validation string) (kinds.Object, error) {
 
 // decodeInto reads the request's body as an object of the kind given.
 func (c *call) decodeInto(into runtime.Object, want schema.GroupVersionKind, validation string) error {
-	media, err := negotiate.Body(c.r, c.api.forms.media...)
-	if err != nil {
-		return err
-	}
-	body, err := c.readBody()
+	body, media, err := c.typedBody()
 	if err != nil {
 		return err
 	}
 	return c.decodeBytes(body, media, into, want, validation)
+}
+
+func (c *call) typedBody() (body []byte, media serial.MediaType, err error) {
+	if media, err = negotiate.Body(c.r, c.api.forms.media...); err != nil {
+		return nil, media, err
+	}
+	body, err = c.readBody()
+	return body, media, err
 }
 
 func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Object, want schema.GroupVersionKind, validation string) error {
@@ -105,7 +125,7 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 	got, gvk, err := c.decoded(body, media, &want, into, strict)
 	switch {
 	case err != nil && !(runtime.IsStrictDecodingError(err) && got != nil):
-		return unreadable(err, gvk, want, body)
+		return c.unreadable(err, gvk, want, body)
 	case gvk != nil && gvk.GroupVersion() != want.GroupVersion() && c.isCustom(got):
 		return mismatch(*gvk, want)
 	case got != into && gvk != nil && gvk.Kind == want.Kind && gvk.GroupVersion() != want.GroupVersion() && c.hasForm(*gvk):
@@ -117,6 +137,8 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 			}
 		}
 		return otherKind(got, got.(kinds.Object).GetName(), want)
+	case (got != into || (gvk != nil && gvk.Kind != want.Kind)) && c.kind.Custom != nil && c.isScale():
+		return c.unreadableScale()
 	case got != into || (gvk != nil && gvk.Kind != want.Kind):
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s.%s) to (%s): unknown conversion",
 			gvk.Kind, gvk.Version, want.Kind, gvk.Version, gvk.Kind, c.innerType(want.Kind)))
@@ -139,7 +161,7 @@ func (d *door) hasForm(gvk schema.GroupVersionKind) bool {
 // strictness turns what strict decoding complained about into an error or into warnings.
 func (c *call) strictness(err error, gvk *schema.GroupVersionKind, want schema.GroupVersionKind, body []byte, validation string) error {
 	if validation == metav1.FieldValidationStrict {
-		return unreadable(err, gvk, want, body)
+		return c.unreadable(err, gvk, want, body)
 	}
 	c.warnStrict(err)
 	return nil
@@ -167,7 +189,10 @@ func strictComplaints(text string) []string {
 }
 
 // unreadable is the answer to a body that can't be decoded.
-func unreadable(err error, gvk *schema.GroupVersionKind, want schema.GroupVersionKind, body []byte) error {
+func (c *call) unreadable(err error, gvk *schema.GroupVersionKind, want schema.GroupVersionKind, body []byte) error {
+	if c.kind.Custom != nil && c.isScale() {
+		return c.unreadableScale()
+	}
 	if gvk != nil && gvk.Kind != "" {
 		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v", gvk.Kind, gvk.Version, want.Kind, err))
 	}

@@ -1,6 +1,8 @@
 package handlers
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/books"
@@ -31,6 +33,7 @@ type door struct {
 	resource schema.GroupResource
 	post     Post
 	connect  Connect
+	groups   bool // the kind is served under several groups
 	// fields gives out what tracks, in one write, who manages which fields through this door.
 	fields func() (*ledger, error)
 	// books do so for most writes; nil for those that are for fields to track.
@@ -48,6 +51,7 @@ func (a *API) open(doors map[doorKey]*door, r Resource, v *kinds.Version) {
 		main.verbs = kinds.AllVerbs()
 	}
 	main.shapes = shapes(r.Kind, v)
+	main.groups = slices.ContainsFunc(r.Kind.Versions, func(v kinds.Version) bool { return v.Group != r.Kind.Hub.Group })
 	main.fields, main.books = a.tracker.managers(main), a.tracker.books(main)
 	doors[doorKey{v.GroupVersion, r.Kind.Resource, ""}] = main
 	subresources := r.Kind.SubresourcesIn(v.GroupVersion)

@@ -31,7 +31,7 @@ func (c *call) list() error {
 // listed answers with a list.
 func (c *call) listed(l *cache.List) error {
 	f := c.format(c.choice.Media, cache.Whole)
-	out := serial.List{Kind: c.version.WithKind(c.kind.ListKind()), Item: f.Kind, Meta: l.Meta(), ShowContinue: c.kind.Custom != nil, KeepKinds: c.kind.Custom != nil}
+	out := serial.List{Kind: c.version.WithKind(c.kind.ListKind()), Item: f.Kind, Meta: l.Meta(), Free: c.kind.Custom != nil, KeepKinds: c.kind.Custom != nil}
 	switch c.choice.Shape {
 	case negotiate.Table:
 		return c.table(http.StatusOK, l, "")
@@ -40,7 +40,7 @@ func (c *call) listed(l *cache.List) error {
 	case negotiate.MetadataList:
 		f = c.metadata()
 		out.Kind, out.Item = f.Kind.GroupVersion().WithKind(c.choice.Shape), f.Kind
-		out.KeepKinds, out.ShowContinue, out.NullIfEmpty = true, false, true
+		out.KeepKinds, out.Free, out.NullIfEmpty = true, false, true
 	}
 	c.auditList(l, out, f)
 	out.Items = l.Bodies(f)

@@ -19,6 +19,7 @@ import (
 	apistorage "k8s.io/apiserver/pkg/storage"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // Generated names end in a random suffix and fit a DNS label.
@@ -93,7 +94,7 @@ func (c *call) validName() validation.ValidateNameFunc {
 	if f := c.kind.Strategy.ValidateName; f != nil {
 		return f
 	}
-	return validation.NameIsDNSSubdomain
+	return checks.SubdomainOf
 }
 
 // prepareCreate runs a new object through its strategy: what upstream does between admission's two halves.
@@ -125,8 +126,11 @@ func (c *call) prepareCreate(obj kinds.Object) error {
 }
 
 // inPaths tells whether the names of an object can stand in a path, as those of all kinds must.
-func inPaths(obj metav1.Object) bool {
-	return len(path.ValidatePathSegmentName(obj.GetName(), false)) == 0 && len(path.ValidatePathSegmentName(obj.GetGenerateName(), true)) == 0
+func inPaths(obj metav1.Object) bool { return namedAs(obj, path.ValidatePathSegmentName) }
+
+// namedAs tells whether the names of an object pass a check.
+func namedAs(obj metav1.Object, check validation.ValidateNameFunc) bool {
+	return len(check(obj.GetName(), false)) == 0 && (obj.GetGenerateName() == "" || len(check(obj.GetGenerateName(), true)) == 0)
 }
 
 // prepareUpdate runs a change through the strategy of this door. obj has its resource version settled.
@@ -144,7 +148,10 @@ func (c *call) prepareUpdate(obj, old kinds.Object) error {
 	errs := slices.Concat(ofObject, ofChange)
 	finalizers := finalizerErrors(s, obj)
 	ofChange = append(ofChange, finalizers...)
-	ofObject = append(validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, c.validName(), metadata), finalizers...)
+	if len(ofObject) > 0 || !namedAs(obj, c.validName()) { // else the same is found again: nothing
+		ofObject = validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, c.validName(), metadata)
+	}
+	ofObject = append(ofObject, finalizers...)
 	switch s.Meta {
 	case kinds.MetaChanges:
 		errs = append(errs, ofChange...)

@@ -34,18 +34,10 @@ var limitCopies = sync.OnceFunc(func() { jsonpatch.AccumulatedCopySizeLimit = ma
 // patch changes an object by one of the four kinds of patches
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#patch-and-apply).
 func (c *call) patch() error {
-	media, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
-	known := c.api.forms.patches
-	if c.kind.Custom != nil {
-		known = c.api.forms.customPatches
-	}
-	if media = strings.TrimSpace(media); !slices.Contains(known, media) {
-		return negotiate.Unsupported(strings.Join(known, ", "))
-	}
 	if err := c.isNamed(); err != nil {
 		return err
 	}
-	kind, cbor := types.PatchType(media), false
+	kind, cbor := types.PatchType(c.media), false
 	if kind == types.ApplyCBORPatchType {
 		kind, cbor = types.ApplyYAMLPatchType, true
 	}
@@ -72,6 +64,19 @@ func (c *call) patch() error {
 	return c.stored(http.StatusOK, e)
 }
 
+// patchMedia is the form of the patch that the request carries.
+func (c *call) patchMedia() (string, error) {
+	media, _, _ := strings.Cut(c.r.Header.Get("Content-Type"), ";")
+	known := c.api.forms.patches
+	if c.kind.Custom != nil {
+		known = c.api.forms.customPatches
+	}
+	if media = strings.TrimSpace(media); !slices.Contains(known, media) {
+		return "", negotiate.Unsupported(strings.Join(known, ", "))
+	}
+	return media, nil
+}
+
 func (c *call) patchOptions(kind types.PatchType) (*metav1.PatchOptions, error) {
 	o, err := readQuery(c, func(q *url.Values, o *metav1.PatchOptions) error {
 		return metav1.Convert_url_Values_To_v1_PatchOptions(q, o, nil)
@@ -95,23 +100,12 @@ type patcher struct {
 
 // next patches the current object, in the version of the request.
 func (p *patcher) next(current *cache.Entry) (kinds.Object, error) {
-	into := p.version.New()
-	var err error
-	if p.kind == types.StrategicMergePatchType {
-		var shown kinds.Object
-		if shown, err = p.fromHub(current.Object); err == nil {
-			if err = p.strategic(serial.WithKind(shown, p.gvk), into); err == nil {
-				err = p.check(into)
-			}
+	into, ok := p.plainly(current.Object)
+	if !ok {
+		into = p.version.New()
+		if err := p.merged(current, into); err != nil {
+			return nil, err
 		}
-	} else {
-		var body []byte
-		if body, err = current.EncodedOnce(p.format(serial.JSON, cache.Whole)); err == nil {
-			err = p.textual(body, into, p.gvk)
-		}
-	}
-	if err != nil {
-		return nil, err
 	}
 	if p.version.Default != nil {
 		p.version.Default(into)
@@ -121,6 +115,25 @@ func (p *patcher) next(current *cache.Entry) (kinds.Object, error) {
 		return nil, err
 	}
 	return p.track(current.Object, hub, p.options.FieldManager), nil
+}
+
+// merged makes into what becomes of the current object.
+func (p *patcher) merged(current *cache.Entry, into kinds.Object) error {
+	if p.kind != types.StrategicMergePatchType {
+		body, err := current.EncodedOnce(p.format(serial.JSON, cache.Whole))
+		if err != nil {
+			return err
+		}
+		return p.textual(body, into, p.gvk)
+	}
+	shown, err := p.fromHub(current.Object)
+	if err != nil {
+		return err
+	}
+	if err := p.strategic(serial.WithKind(shown, p.gvk), into); err != nil {
+		return err
+	}
+	return p.check(into)
 }
 
 // textual patches JSON by a JSON patch or a merge patch, and reads the outcome.

@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"github.com/klauspost/compress/gzip"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1beta1 "k8s.io/apimachinery/pkg/apis/meta/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -125,7 +124,7 @@ func (c *call) plain(code int, obj runtime.Object, kind schema.GroupVersionKind)
 	case c.choice.Shape == "" || !hasMeta: // a Status has but one form
 	case c.choice.Shape == negotiate.Metadata:
 		kind = schema.GroupVersionKind{Group: metav1.GroupName, Version: c.choice.Version, Kind: c.choice.Shape}
-		obj = meta.AsPartialObjectMetadata(accessor)
+		obj = c.kind.Metadata(accessor)
 	case c.choice.Shape == negotiate.MetadataList:
 		return c.notAList()
 	case c.choice.Shape == negotiate.Table:

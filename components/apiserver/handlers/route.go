@@ -57,18 +57,20 @@ func (d *door) place(info *request.RequestInfo) place {
 
 // routeCustom finds the verb of a request for a custom resource: of the path nothing counts but what the verb was read from.
 func (d *door) routeCustom(info *request.RequestInfo) (string, error) {
-	inNamespace, everywhere := info.Namespace != "", info.Verb == "list" || info.Verb == "watch"
 	known := kinds.AllVerbs()
 	if d.sub != nil {
 		known = []string{"get", "update", "patch"}
 	}
-	switch {
-	case inNamespace && !d.kind.Namespaced, !inNamespace && d.kind.Namespaced && !everywhere:
-		return "", generic(http.StatusNotFound)
-	case !slices.Contains(known, info.Verb):
+	if !slices.Contains(known, info.Verb) {
 		return "", apierrors.NewMethodNotSupported(d.gvr.GroupResource(), info.Verb)
 	}
 	return info.Verb, nil
+}
+
+// scoped tells whether a request for a custom resource is for one in a namespace, if that is where they are, or for all of them.
+func (d *door) scoped(info *request.RequestInfo) bool {
+	inNamespace, everywhere := info.Namespace != "", info.Verb == "list" || info.Verb == "watch"
+	return inNamespace == d.kind.Namespaced || d.kind.Namespaced && everywhere
 }
 
 // route finds the verb of a request. What can't be asked for by any method isn't there.
@@ -165,7 +167,7 @@ func (c *call) accept() (err error) {
 
 // offer is what the objects of this door can be shown as.
 func (c *call) offer() negotiate.Offer {
-	if c.kind.Custom != nil && !c.isScale() {
+	if c.kind.Custom != nil {
 		return negotiate.Offer{Media: c.api.forms.custom, Shapes: c.shapes, CBOR: c.api.config.CBOR}
 	}
 	return negotiate.Offer{Media: c.api.forms.media, Shapes: c.shapes, CBOR: c.api.config.CBOR}

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"fmt"
 	"net/http"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -137,11 +138,27 @@ func (c *call) checkScale(wanted, live *autoscalingv1.Scale, dryRun bool) error 
 		return err
 	}
 	if wanted.UID != "" && wanted.UID != live.UID {
-		return c.otherUID(wanted.UID, live.UID, dryRun)
+		if err := c.otherScale(wanted.UID, live.UID, dryRun); err != nil {
+			return err
+		}
 	}
 	if wanted.Spec.Replicas < 0 && c.kind.Custom == nil { // of custom resources the schema decides
 		return apierrors.NewInvalid(schema.GroupKind{Group: "autoscaling", Kind: "Scale"}, c.name, field.ErrorList{field.Invalid(
 			field.NewPath("spec", "replicas"), wanted.Spec.Replicas, "must be greater than or equal to 0")})
+	}
+	return nil
+}
+
+// otherScale is the answer to the Scale of another object: an update means the object by its UID, a patch may only not change it, and of
+// custom resources, where it makes no difference, not even that is asked.
+func (c *call) otherScale(given, has types.UID, dryRun bool) error {
+	switch {
+	case c.verb != "patch":
+		return c.otherUID(given, has, dryRun)
+	case c.kind.Custom == nil:
+		resource := schema.GroupResource{Group: c.resource.Group, Resource: c.resource.Resource + "/" + c.sub.Name}
+		//lint:ignore ST1005 the text is upstream's
+		return apierrors.NewConflict(resource, c.name, fmt.Errorf("Precondition failed: UID in precondition: %v, UID in object meta: %v", given, has))
 	}
 	return nil
 }

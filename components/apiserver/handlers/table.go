@@ -9,7 +9,6 @@ import (
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1beta1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -49,7 +48,7 @@ func (c *call) table(code int, l *cache.List, version string) error {
 	}
 	rows := c.rows(include)
 	t := serial.Table{
-		Kind: serial.TableKind(c.choice.Version), Meta: l.Meta(), Columns: c.columns(), Rows: rows.Make(entries), Now: c.api.config.Clock.Now(),
+		Kind: serial.TableKind(c.choice.Version), Meta: l.Meta(), Columns: c.columns(), Rows: rows.Make(entries), NullIfEmpty: c.kind.PlainRows, Now: c.api.config.Clock.Now(),
 	}
 	if version != "" {
 		t.Meta.ResourceVersion = version
@@ -95,7 +94,7 @@ func (c *call) plainTable(code int, obj runtime.Object) error {
 		row.Object, err = serial.Body(obj, c.gvk, serial.JSON)
 	default:
 		kind := schema.GroupVersionKind{Group: metav1.GroupName, Version: c.choice.Version, Kind: negotiate.Metadata}
-		row.Object, err = serial.Body(meta.AsPartialObjectMetadata(accessor), kind, serial.JSON)
+		row.Object, err = serial.Body(c.kind.Metadata(accessor), kind, serial.JSON)
 	}
 	t.Rows = func(yield func(serial.Row, error) bool) { yield(row, err) }
 	return c.sendTable(code, t)

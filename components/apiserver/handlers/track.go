@@ -4,68 +4,38 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
 	"unicode/utf8"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
-	autoscalingv1 "k8s.io/api/autoscaling/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/kinds/equality"
-	"quintet.dev/quintet/components/apiserver/openapi"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // tracker keeps the books of who manages which fields
 // (https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management).
 type tracker struct {
-	// types describes all built-in types to structured merge. It is large, and made when the first write needs it.
-	types func() managedfields.TypeConverter
-	// extending does so for the types that say what else the API has: definitions of custom resources, and APIServices.
-	extending func() managedfields.TypeConverter
-	// tokens does so for TokenRequests, which are the body of a subresource.
-	tokens func() managedfields.TypeConverter
-	// deduced is for Scale and for virtual kinds, which aren't among them; their fields show what they are.
+	// types describes all built-in types to structured merge.
+	types managedfields.TypeConverter
+	// deduced is for virtual kinds, which aren't among them, and for Scales of custom resources; their fields show what they are.
 	deduced managedfields.TypeConverter
 }
 
 func newTracker(scheme *runtime.Scheme) *tracker {
-	return &tracker{deduced: managedfields.NewDeducedTypeConverter(), extending: typesOf(openapi.Definition, openapi.APIService), tokens: typesOf(openapi.TokenRequest), types: sync.OnceValue(func() managedfields.TypeConverter {
-		types, err := builtInTypes(scheme)
-		if err != nil {
-			panic("handlers: " + err.Error()) // they are part of the program
-		}
-		return types
-	})}
+	return &tracker{types: builtInTypes(scheme), deduced: managedfields.NewDeducedTypeConverter()}
 }
-
-// typesOf describes types of which client-go's apply configurations don't speak, when they are first needed.
-func typesOf(models ...string) func() managedfields.TypeConverter {
-	return sync.OnceValue(func() managedfields.TypeConverter {
-		schemas, err := openapi.Schemas(models...)
-		if err == nil {
-			var types managedfields.TypeConverter
-			if types, err = managedfields.NewTypeConverter(schemas, false); err == nil {
-				return types
-			}
-		}
-		panic("handlers: " + err.Error()) // the schemas are part of the program
-	})
-}
-
-// Warm makes what the first write would otherwise wait for.
-func (a *API) Warm() { a.tracker.types() }
 
 // ledger is what books one write. It is closed when that is done, and used again then.
 type ledger struct {
@@ -97,10 +67,7 @@ func (t *tracker) managers(d *door) func() (*ledger, error) {
 		sub = d.sub.Name
 	}
 	if d.sub != nil && d.sub.Scale != nil {
-		return single(func() (*managedfields.FieldManager, error) {
-			c := scaleConverter{}
-			return managedfields.NewDefaultFieldManager(t.deduced, c, c, c, d.gvk, d.gvk.GroupVersion(), sub, nil)
-		})
+		return single(func() (*managedfields.FieldManager, error) { return t.scaleManager(d) })
 	}
 	if d.post != nil && d.gvk == authenticationv1.SchemeGroupVersion.WithKind("TokenRequest") {
 		tokens := &kinds.Kind{Name: d.gvk.Kind, Hub: d.gvk.GroupVersion(), Versions: []kinds.Version{{
@@ -108,38 +75,30 @@ func (t *tracker) managers(d *door) func() (*ledger, error) {
 		}}}
 		c := &converter{kind: tokens, versions: versionsByType(tokens)}
 		return single(func() (*managedfields.FieldManager, error) {
-			return managedfields.NewDefaultFieldManager(t.tokens(), c, c, c, d.gvk, d.gvk.GroupVersion(), sub, nil)
+			return managedfields.NewDefaultFieldManager(t.types, c, c, c, d.gvk, d.gvk.GroupVersion(), sub, nil)
 		})
 	}
 	filter := filterOf(d)
 	if d.kind.Custom != nil {
 		return single(func() (*managedfields.FieldManager, error) { return customManager(d, sub, filter) })
 	}
-	c := newConverter(d)
 	if d.kind.Answer != nil {
 		return single(func() (*managedfields.FieldManager, error) {
+			c := newConverter(d)
 			return managedfields.NewDefaultFieldManager(t.deduced, c, c, c, d.gvk, d.kind.Hub, sub, filter)
 		})
 	}
-	types := newDoorTypes(d, t.describing(d))
+	shared := sync.OnceValues(func() (*converter, *doorTypes) { return newConverter(d), newDoorTypes(d, t.types) })
 	pool := &sync.Pool{}
 	return func() (*ledger, error) {
 		if l, ok := pool.Get().(*ledger); ok {
 			return l, nil
 		}
+		c, types := shared()
 		typer := &typer{types: types}
 		manager, err := managedfields.NewDefaultFieldManager(typer, c, c, c, d.gvk, d.kind.Hub, sub, filter)
 		return &ledger{manager, typer, pool}, err
 	}
-}
-
-// describing is what describes the objects of a door.
-func (t *tracker) describing(d *door) func() managedfields.TypeConverter {
-	switch d.kind.Hub.Group {
-	case apiextensionsv1.GroupName, apiregistrationv1.GroupName:
-		return t.extending
-	}
-	return t.types
 }
 
 // filterOf leaves out the fields that writes through a door don't set.
@@ -178,10 +137,26 @@ func (c *call) nothing() kinds.Object {
 	return c.kind.HubVersion().New()
 }
 
+// ownEntries takes out of an object's managed fields what was booked in a group that isn't this door's, for kinds that are served under
+// several (events): upstream forgets it with the first write under another.
+func (d *door) ownEntries(obj kinds.Object) {
+	if !d.groups {
+		return
+	}
+	foreign := func(e metav1.ManagedFieldsEntry) bool {
+		gv, err := schema.ParseGroupVersion(e.APIVersion)
+		return err == nil && gv.Group != d.version.Group
+	}
+	if entries := obj.GetManagedFields(); slices.ContainsFunc(entries, foreign) {
+		obj.SetManagedFields(slices.DeleteFunc(slices.Clone(entries), foreign))
+	}
+}
+
 // track books the difference between old (nil for a new object) and obj on its manager, and returns obj.
 func (c *call) track(old, obj kinds.Object, manager string) kinds.Object {
 	if entries, ok := c.booked(old, obj, manager); ok {
 		obj.SetManagedFields(entries)
+		c.ownEntries(obj)
 		return obj
 	}
 	fields, err := c.fields()
@@ -201,6 +176,7 @@ func (c *call) track(old, obj kinds.Object, manager string) kinds.Object {
 	if ok {
 		obj.SetManagedFields(tracked.GetManagedFields())
 	}
+	c.ownEntries(obj)
 	return obj
 }
 
@@ -228,7 +204,8 @@ func keepTimes(obj, old kinds.Object) {
 	}
 }
 
-// sameContent compares all but the type meta, from the end: what differs is most often the status.
+// sameContent compares all but the type meta. What differs is most often the status, which is the last, or the metadata, which is
+// compared fast.
 func sameContent(a, b kinds.Object) bool {
 	if _, free := a.(runtime.Unstructured); free {
 		return apiequality.Semantic.DeepEqual(serial.WithKind(a, schema.GroupVersionKind{}), serial.WithKind(b, schema.GroupVersionKind{}))
@@ -237,15 +214,20 @@ func sameContent(a, b kinds.Object) bool {
 	if x.Type() != y.Type() {
 		return false
 	}
+	const first = 1 // the metadata
+	if !sameField(x.Field(first), y.Field(first)) {
+		return false
+	}
 	for i := x.NumField() - 1; i >= 0; i-- {
-		if x.Type().Field(i).Type == typeMeta {
-			continue
-		}
-		if f, g := x.Field(i), y.Field(i); !equality.Identical(f, g) && !apiequality.Semantic.DeepEqual(f.Addr().Interface(), g.Addr().Interface()) {
+		if i != first && !sameField(x.Field(i), y.Field(i)) {
 			return false
 		}
 	}
 	return true
+}
+
+func sameField(a, b reflect.Value) bool {
+	return a.Type() == typeMeta || equality.Identical(a, b) || apiequality.Semantic.DeepEqual(a.Addr().Interface(), b.Addr().Interface())
 }
 
 var typeMeta = reflect.TypeFor[metav1.TypeMeta]()
@@ -315,8 +297,10 @@ func (c *converter) typed(in runtime.Object) (kinds.Object, *kinds.Version, erro
 		return nil, nil, runtime.NewNotRegisteredErrForKind("quintet", in.GetObjectKind().GroupVersionKind())
 	}
 	obj := v.New()
-	err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.UnstructuredContent(), obj)
-	return obj, v, err
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.UnstructuredContent(), obj); err != nil {
+		return nil, nil, fmt.Errorf("unable to convert unstructured object to %v: %w", in.GetObjectKind().GroupVersionKind(), err)
+	}
+	return obj, v, nil
 }
 
 // Convert implements runtime.ObjectConvertor.
@@ -343,41 +327,3 @@ func (c *converter) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 }
 
 var errNotConverted = errors.New("structured merge converts by version only")
-
-// scaleMeta is what a Scale says of itself.
-var scaleMeta = metav1.TypeMeta{APIVersion: "autoscaling/v1", Kind: "Scale"}
-
-// scaleConverter does for Scale, which has one version, what converter does for a kind.
-type scaleConverter struct{}
-
-// ConvertToVersion implements runtime.ObjectConvertor.
-func (scaleConverter) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
-	scale, ok := in.(*autoscalingv1.Scale)
-	if !ok {
-		u, ok := in.(runtime.Unstructured)
-		if !ok {
-			return nil, errNotConverted
-		}
-		scale = &autoscalingv1.Scale{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.UnstructuredContent(), scale); err != nil {
-			return nil, err
-		}
-	}
-	return serial.WithKind(scale, autoscalingv1.SchemeGroupVersion.WithKind("Scale")), nil
-}
-
-// Convert implements runtime.ObjectConvertor.
-func (scaleConverter) Convert(any, any, any) error { return errNotConverted }
-
-// ConvertFieldLabel implements runtime.ObjectConvertor.
-func (scaleConverter) ConvertFieldLabel(_ schema.GroupVersionKind, label, value string) (string, string, error) {
-	return label, value, nil
-}
-
-// Default implements runtime.ObjectDefaulter.
-func (scaleConverter) Default(runtime.Object) {}
-
-// New implements runtime.ObjectCreater.
-func (scaleConverter) New(schema.GroupVersionKind) (runtime.Object, error) {
-	return &autoscalingv1.Scale{TypeMeta: scaleMeta}, nil
-}

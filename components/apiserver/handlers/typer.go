@@ -16,7 +16,7 @@ import (
 
 // doorTypes knows how structured merge describes the Go types that pass a door.
 type doorTypes struct {
-	all   func() managedfields.TypeConverter
+	all   managedfields.TypeConverter
 	types map[reflect.Type]func() (described, error)
 }
 
@@ -26,7 +26,7 @@ type described struct {
 	ref    smdschema.TypeRef
 }
 
-func newDoorTypes(d *door, all func() managedfields.TypeConverter) *doorTypes {
+func newDoorTypes(d *door, all managedfields.TypeConverter) *doorTypes {
 	t := &doorTypes{all: all, types: map[reflect.Type]func() (described, error){}}
 	for goType, v := range versionsByType(d.kind) {
 		if _, free := v.New().(runtime.Unstructured); free {
@@ -35,7 +35,7 @@ func newDoorTypes(d *door, all func() managedfields.TypeConverter) *doorTypes {
 		t.types[goType] = sync.OnceValues(func() (described, error) {
 			empty := v.New()
 			empty.GetObjectKind().SetGroupVersionKind(v.WithKind(d.kind.Name))
-			of, err := all().ObjectToTyped(empty)
+			of, err := all.ObjectToTyped(empty)
 			if err != nil {
 				return described{}, err
 			}
@@ -71,7 +71,7 @@ func (t *typer) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOpt
 	}
 	describe := t.types.types[reflect.TypeOf(obj)]
 	if describe == nil {
-		return t.types.all().ObjectToTyped(obj, options...)
+		return t.types.all.ObjectToTyped(obj, options...)
 	}
 	d, err := describe()
 	if err != nil {
@@ -98,5 +98,5 @@ func (t *typer) TypedToObject(v *typed.TypedValue) (runtime.Object, error) {
 			return m.from, nil
 		}
 	}
-	return t.types.all().TypedToObject(v)
+	return t.types.all.TypedToObject(v)
 }

@@ -67,7 +67,7 @@ func TestTyperBooksAsTheWholeConverter(t *testing.T) {
 		{"kubelet", func(p *corev1.Pod) { p.Status.Conditions[0].Status = "False"; p.Finalizers = nil }},
 	}
 	c := newConverter(d)
-	whole, err := managedfields.NewDefaultFieldManager(tracker.types(), c, c, c, d.gvk, d.kind.Hub, "", filterOf(d))
+	whole, err := managedfields.NewDefaultFieldManager(tracker.types, c, c, c, d.gvk, d.kind.Hub, "", filterOf(d))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func (c *call) update() error {
 	if c.sub != nil && c.sub.Scale != nil {
 		return c.updateScale(o)
 	}
-	wanted, err := c.decodeObject(o.FieldValidation)
+	wanted, again, err := c.decodeObjects(o.FieldValidation)
 	if err != nil {
 		return err
 	}
@@ -30,14 +30,25 @@ func (c *call) update() error {
 		return err
 	}
 	c.dropDuplicateOwners(wanted, duplicateOwners)
+	take := c.repeated(wanted, again)
 	ch := change{
 		next: func(current *cache.Entry) (kinds.Object, error) {
-			return c.track(current.Object, copyOf(wanted), o.FieldManager), nil
+			obj, err := take()
+			if err != nil {
+				return nil, err
+			}
+			return c.track(current.Object, obj, o.FieldManager), nil
 		},
 		options: o, dryRun: o.DryRun, uid: wanted.GetUID(),
 	}
 	if c.sub == nil && c.kind.Strategy.CreateOnUpdate {
-		ch.first = func() (kinds.Object, error) { return c.track(nil, copyOf(wanted), o.FieldManager), nil }
+		ch.first = func() (kinds.Object, error) {
+			obj, err := take()
+			if err != nil {
+				return nil, err
+			}
+			return c.track(nil, obj, o.FieldManager), nil
+		}
 		ch.create = createOf(o.DryRun, o.FieldManager, o.FieldValidation)
 	}
 	e, created, err := c.run(ch)
@@ -45,6 +56,24 @@ func (c *call) update() error {
 		return err
 	}
 	return c.stored(codeOf(created), e)
+}
+
+// repeated returns what gives out the wanted object, which may be changed then. Few updates need it again, as another writer was
+// faster: they read it again.
+func (c *call) repeated(wanted kinds.Object, again func() (kinds.Object, error)) func() (kinds.Object, error) {
+	return func() (obj kinds.Object, err error) {
+		if obj, wanted = wanted, nil; obj != nil {
+			return obj, nil
+		}
+		if obj, err = again(); err != nil {
+			return nil, err
+		}
+		if err := c.sameName(obj); err != nil {
+			return nil, err
+		}
+		c.dropDuplicateOwners(obj, duplicateOwners)
+		return obj, nil
+	}
 }
 
 // createOf are the options of the creation that a change turned into.

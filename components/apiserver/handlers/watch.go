@@ -113,6 +113,24 @@ type outlet struct {
 	single bool
 }
 
+// sendFrames passes events on, and their sizes to sent.
+func (o *outlet) sendFrames(frames *cache.Frames, sent func(bytes int)) error {
+	begin := 0
+	for _, end := range frames.Ends {
+		sent(end - begin)
+		if o.single {
+			if err := o.send(frames.Bytes[begin:end]); err != nil {
+				return err
+			}
+		}
+		begin = end
+	}
+	if o.single || begin == 0 {
+		return nil
+	}
+	return o.send(frames.Bytes)
+}
+
 // overHTTP sends what feed produces as a response that grows.
 func (c *call) overHTTP(ctx context.Context, feed func(context.Context, outlet)) {
 	c.w.Header().Set("Content-Type", c.choice.Media.StreamType())
@@ -134,7 +152,6 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 	if meter != nil {
 		sent = meter.Sent(c.version.WithResource(c.kind.Resource))
 	}
-	var buf []byte
 	begun := false
 	for {
 		if !begun && watcher.Begun() {
@@ -142,15 +159,9 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 			flowcontrol.WatchInitialized(ctx) // what comes now is no burden any more
 		}
 		batch, err := watcher.Next(ctx)
-		buf = buf[:0]
-		for i := 0; i < len(batch) && err == nil; i++ {
-			before := len(buf)
-			buf, err = events.append(buf, c.own(batch[i]))
-			sent(len(buf) - before)
-			if out.single && err == nil {
-				err = out.send(buf)
-				buf = buf[:0]
-			}
+		var frames *cache.Frames
+		if err == nil {
+			frames, err = events.frame(watcher, c.own(batch))
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -160,7 +171,7 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 		case err != nil:
 			c.sendFailure(out, err)
 			return
-		case len(buf) > 0 && out.send(buf) != nil:
+		case out.sendFrames(frames, sent) != nil:
 			return
 		}
 		if meter != nil && endsInitial(batch) {
@@ -171,16 +182,17 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 
 // own makes a bookmark of a custom resource one of the version that is asked for: it is no object of anybody's, and a
 // webhook that converts must neither see it nor lose its annotation.
-func (c *call) own(e cache.Event) cache.Event {
-	if e.Type != cache.Bookmark || c.kind.Custom == nil || c.version.FromHub == nil {
-		return e
+func (c *call) own(events []cache.Event) []cache.Event {
+	last := len(events) - 1 // which is where bookmarks stand
+	if last < 0 || events[last].Type != cache.Bookmark || c.kind.Custom == nil || c.version.FromHub == nil {
+		return events
 	}
+	of := events[last].Entry
 	obj := c.version.New()
 	obj.GetObjectKind().SetGroupVersionKind(c.version.WithKind(c.kind.Name))
-	obj.SetResourceVersion(e.Entry.Object.GetResourceVersion())
-	obj.SetAnnotations(e.Entry.Object.GetAnnotations())
-	e.Entry = &cache.Entry{Revision: e.Entry.Revision, Object: obj}
-	return e
+	obj.SetResourceVersion(of.Object.GetResourceVersion())
+	obj.SetAnnotations(of.Object.GetAnnotations())
+	return append(slices.Clone(events[:last]), cache.Event{Type: cache.Bookmark, Entry: &cache.Entry{Revision: of.Revision, Object: obj}})
 }
 
 // endsInitial tells whether events say that the client now knows what there was when the watch began.
@@ -210,9 +222,9 @@ func (c *call) sendFailure(out outlet, failure error) {
 	}
 }
 
-// eventWriter writes the events of one watch.
+// eventWriter writes the events of one watch. What it returns is good until the next call.
 type eventWriter interface {
-	append(buf []byte, e cache.Event) ([]byte, error)
+	frame(watcher *cache.Watcher, events []cache.Event) (*cache.Frames, error)
 }
 
 func (c *call) eventWriter() (eventWriter, error) {
@@ -221,17 +233,22 @@ func (c *call) eventWriter() (eventWriter, error) {
 		include, err := c.rowObject()
 		return &tableEvents{call: c, include: include}, err
 	case negotiate.Metadata:
-		return &objectEvents{media: c.choice.Media, format: c.metadata()}, nil
+		return &objectEvents{format: c.metadata()}, nil
 	case negotiate.MetadataList:
 		return noEvents{}, nil
 	}
-	return &objectEvents{media: c.choice.Media, format: c.format(c.choice.Media, cache.Whole)}, nil
+	return &objectEvents{format: c.format(c.choice.Media, cache.Whole)}, nil
 }
 
 // noEvents is asked for a list of each object, which can't be made: a watch ends without a word when there is something to be sent.
 type noEvents struct{}
 
-func (noEvents) append(buf []byte, _ cache.Event) ([]byte, error) { return buf, errNoEvents }
+func (noEvents) frame(_ *cache.Watcher, events []cache.Event) (*cache.Frames, error) {
+	if len(events) == 0 {
+		return &cache.Frames{}, nil
+	}
+	return nil, errNoEvents
+}
 
 // errOver is told to those who ask for a watch that is over already.
 var errOver = &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -242,16 +259,12 @@ var errOver = &apierrors.StatusError{ErrStatus: metav1.Status{
 var errNoEvents = errors.New("an object is no list")
 
 type objectEvents struct {
-	media  serial.MediaType
 	format *cache.Format
+	frames cache.Frames
 }
 
-func (o *objectEvents) append(buf []byte, e cache.Event) ([]byte, error) {
-	body, err := e.Entry.Encoded(o.format)
-	if err != nil {
-		return buf, err
-	}
-	return serial.AppendWatchEvent(buf, o.media, string(e.Type), o.format.Kind, body), nil
+func (o *objectEvents) frame(watcher *cache.Watcher, events []cache.Event) (*cache.Frames, error) {
+	return watcher.Frame(o.format, events, &o.frames)
 }
 
 // tableEvents sends each object as a Table of one row; only the first has the columns.
@@ -259,6 +272,18 @@ type tableEvents struct {
 	call    *call
 	include metav1.IncludeObjectPolicy
 	started bool
+	frames  cache.Frames
+}
+
+func (t *tableEvents) frame(_ *cache.Watcher, events []cache.Event) (_ *cache.Frames, err error) {
+	t.frames.Reset()
+	for _, e := range events {
+		if t.frames.Bytes, err = t.append(t.frames.Bytes, e); err != nil {
+			return nil, err
+		}
+		t.frames.Ends = append(t.frames.Ends, len(t.frames.Bytes))
+	}
+	return &t.frames, nil
 }
 
 func (t *tableEvents) append(buf []byte, e cache.Event) ([]byte, error) {

@@ -80,7 +80,7 @@ func testWatchBegins(t *testing.T, many, atLeast int) {
 	defer w.Close()
 	begun := make(begins, 10)
 	c := &call{door: &door{kind: kind, version: kind.HubVersion()}, api: &API{}}
-	events := &objectEvents{media: serial.JSON, format: maps.Format(corev1.SchemeGroupVersion, serial.JSON, cache.Whole)}
+	events := &objectEvents{format: maps.Format(corev1.SchemeGroupVersion, serial.JSON, cache.Whole)}
 	batches := 0
 	running.Go(func() {
 		c.follow(flowcontrol.WithInitializationSignal(ctx, begun), w, events, outlet{send: func([]byte) error {

@@ -35,6 +35,14 @@ func configured[P Object](of func(P) any, equal func(a, b any) bool, validate fu
 	}
 }
 
+// asStored compares a list to a stored one, of which an empty one is none; in what a client sends that makes a difference.
+func asStored(new, old any) bool {
+	if reflect.ValueOf(old).Len() == 0 {
+		return reflect.ValueOf(new).IsNil()
+	}
+	return reflect.DeepEqual(new, old)
+}
+
 // readable refuses parameters that the user may not read, once all else is right with an object.
 func readable[P Object](k *Kind, check func(ctx context.Context, new, old P) field.ErrorList) *Kind {
 	create, update := k.Strategy.Validate, k.Strategy.ValidateUpdate
@@ -80,7 +88,7 @@ func validatingWebhooks() *Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    admissionregistration.DefaultValidating,
-		Strategy: configured(func(c *admissionv1.ValidatingWebhookConfiguration) any { return c.Webhooks }, reflect.DeepEqual,
+		Strategy: configured(func(c *admissionv1.ValidatingWebhookConfiguration) any { return c.Webhooks }, asStored,
 			admissionregistration.ValidateValidating),
 		Columns: admissionregistration.WebhookColumns(),
 		Row: func(c *admissionv1.ValidatingWebhookConfiguration) []any {
@@ -95,7 +103,7 @@ func mutatingWebhooks() *Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    admissionregistration.DefaultMutating,
-		Strategy: configured(func(c *admissionv1.MutatingWebhookConfiguration) any { return c.Webhooks }, reflect.DeepEqual,
+		Strategy: configured(func(c *admissionv1.MutatingWebhookConfiguration) any { return c.Webhooks }, asStored,
 			admissionregistration.ValidateMutating),
 		Columns: admissionregistration.WebhookColumns(),
 		Row: func(c *admissionv1.MutatingWebhookConfiguration) []any {

@@ -29,9 +29,10 @@ var daemonSetTemplate = templated[*appsv1.DaemonSet]{
 func daemonSets() *Kind {
 	return define(row[*appsv1.DaemonSet]{
 		Name: "DaemonSet", Resource: "daemonsets", ShortNames: []string{"ds"}, Categories: []string{"all"},
-		Hub:     appsv1.SchemeGroupVersion,
-		Default: apps.DefaultDaemonSet,
-		Check:   apps.CheckDaemonSet,
+		Hub:              appsv1.SchemeGroupVersion,
+		Default:          apps.DefaultDaemonSet,
+		FieldAnnotations: []string{appsv1.DeprecatedTemplateGeneration},
+		Check:            apps.CheckDaemonSet,
 		Strategy: strategy[*appsv1.DaemonSet]{
 			PrepareCreate: daemonSetTemplate.create(func(ctx context.Context, d *appsv1.DaemonSet) {
 				daemonSetParts.create(ctx, d)

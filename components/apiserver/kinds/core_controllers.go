@@ -38,7 +38,7 @@ func replicationControllers() *Kind {
 			Validate:            core.ValidateController,
 			ValidateUpdate:      core.ValidateControllerUpdate,
 			Warnings:            controllerTemplate.warnings,
-			ValidateName:        validation.NameIsDNSSubdomain,
+			ValidateName:        core.ControllerName,
 			UnconditionalUpdate: true,
 			OrphanByDefault:     true,
 			Reset:               []string{"status"},

@@ -16,7 +16,8 @@ var quotaParts = parts[*corev1.ResourceQuota, corev1.ResourceQuotaSpec, corev1.R
 func resourceQuotas() *Kind {
 	return define(row[*corev1.ResourceQuota]{
 		Name: "ResourceQuota", Resource: "resourcequotas", ShortNames: []string{"quota"},
-		Hub: corev1.SchemeGroupVersion,
+		Hub:     corev1.SchemeGroupVersion,
+		Default: core.DefaultQuota,
 		Strategy: strategy[*corev1.ResourceQuota]{
 			PrepareCreate:       quotaParts.plainCreate,
 			PrepareUpdate:       quotaParts.keepStatus,
@@ -45,6 +46,7 @@ func limitRanges() *Kind {
 		Default: core.DefaultLimitRange,
 		Strategy: strategy[*corev1.LimitRange]{
 			Meta:                MetaObjects,
+			PrepareCreate:       core.NameLimitRange,
 			Validate:            core.ValidateLimitRange,
 			ValidateUpdate:      func(new, _ *corev1.LimitRange) field.ErrorList { return core.ValidateLimitRange(new) },
 			ValidateName:        validation.NameIsDNSSubdomain,

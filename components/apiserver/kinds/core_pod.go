@@ -6,10 +6,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/warning"
 
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/core"
 	"quintet.dev/quintet/components/apiserver/kinds/equality"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
@@ -39,7 +39,7 @@ func pods(deps Deps) *Kind {
 			Validate:            podspec.ValidateCreate,
 			ValidateUpdate:      podspec.ValidateUpdate,
 			Warnings:            podspec.PodWarnings,
-			ValidateName:        validation.NameIsDNSSubdomain,
+			ValidateName:        checks.SubdomainOf,
 			UnconditionalUpdate: true,
 			ReturnDeleted:       true,
 			Canonicalize:        podspec.SyncServiceAccount,

@@ -38,7 +38,7 @@ func persistentVolumes(deps Deps) *Kind {
 		Status: &strategy[*corev1.PersistentVolume]{
 			PrepareUpdate: func(ctx context.Context, new, old *corev1.PersistentVolume) {
 				volumeParts.statusUpdate(ctx, new, old)
-				core.PrepareVolumeStatus(new, old.Status.Phase, deps.now())
+				core.PrepareVolumeStatus(new, old, deps.now())
 			},
 			Reset: []string{"spec"},
 		},
@@ -61,11 +61,11 @@ func persistentVolumeClaims() *Kind {
 			Meta: MetaAll,
 			PrepareCreate: func(_ context.Context, c *corev1.PersistentVolumeClaim) {
 				c.Status = corev1.PersistentVolumeClaimStatus{} // pending is what readers make of it
-				core.NormalizeSource(&c.Spec)
+				core.NormalizeSource(&c.Spec, nil)
 			},
 			PrepareUpdate: func(ctx context.Context, new, old *corev1.PersistentVolumeClaim) {
 				claimParts.keepStatus(ctx, new, old)
-				core.NormalizeSource(&new.Spec)
+				core.NormalizeSource(&new.Spec, &old.Spec)
 			},
 			Validate:            core.ValidateClaim,
 			ValidateUpdate:      core.ValidateClaimUpdate,

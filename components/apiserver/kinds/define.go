@@ -51,8 +51,10 @@ type row[P Object] struct {
 	Unselectable string
 	Indexed      []string
 	TTL          func(obj P) time.Duration
-	Answer       answer[P]
-	Read         func(ctx context.Context, name string) []P
+	// FieldAnnotations: see Kind.
+	FieldAnnotations []string
+	Answer           answer[P]
+	Read             func(ctx context.Context, name string) []P
 }
 
 // strategy is Strategy with typed hooks; see there.
@@ -96,7 +98,7 @@ func define[P Object](r row[P]) *Kind {
 		Name: r.Name, Resource: r.Resource, Singular: strings.ToLower(r.Name),
 		ShortNames: r.ShortNames, Categories: r.Categories, Namespaced: !r.Cluster,
 		Hub: r.Hub, Stored: r.Stored, StoredAsJSON: r.AsJSON, Prefix: r.Prefix, Verbs: r.Verbs,
-		Columns: r.Columns, Indexed: r.Indexed, Unselectable: r.Unselectable,
+		Columns: r.Columns, Indexed: r.Indexed, Unselectable: r.Unselectable, FieldAnnotations: r.FieldAnnotations, PlainRows: r.Columns == nil,
 	}
 	if r.Check != nil {
 		hub.Check = func(obj Object) error { return r.Check(obj.(P)) }

@@ -78,6 +78,12 @@ type Kind struct {
 	// Indexed names those of Fields (or metadata.name) that the cache keeps an index for.
 	Indexed []string
 
+	// PlainRows tells that rows have nothing but a name and an age; where there are none, a Table of such has null.
+	PlainRows bool
+
+	// FieldAnnotations are annotations that stand for fields which there are no more: whoever asks for metadata alone doesn't see them.
+	FieldAnnotations []string
+
 	// Custom is set for custom resources, and nil for the kinds that are part of the program.
 	Custom *Custom
 }

@@ -36,7 +36,8 @@ var attachmentParts = parts[*storagev1.VolumeAttachment, storagev1.VolumeAttachm
 func volumeAttachments() *Kind {
 	return define(row[*storagev1.VolumeAttachment]{
 		Name: "VolumeAttachment", Resource: "volumeattachments", Cluster: true,
-		Hub: storagev1.SchemeGroupVersion,
+		Default: storage.DefaultAttachment,
+		Hub:     storagev1.SchemeGroupVersion,
 		Strategy: strategy[*storagev1.VolumeAttachment]{
 			Meta:           MetaObjects,
 			PrepareCreate:  attachmentParts.plainCreate,

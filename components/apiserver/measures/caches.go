@@ -53,6 +53,8 @@ var (
 	storageEvaluated = prometheus.NewDesc("apiserver_storage_list_evaluated_objects_total", "Objects that lists of the store looked at, by resource.", cacheLabels, nil)
 	storageReturned  = prometheus.NewDesc("apiserver_storage_list_returned_objects_total", "Objects that lists of the store returned, by resource.", cacheLabels, nil)
 	cacheCapacity    = prometheus.NewDesc("watch_cache_capacity", "Changes that the cache remembers at most, by resource.", cacheLabels, nil)
+	cacheWaits       = prometheus.NewDesc("apiserver_watch_cache_read_wait_seconds", "Time that reads waited until the cache was as new as they asked, by resource.", cacheLabels, nil)
+	storageBookmarks = prometheus.NewDesc("etcd_bookmark_total", "How often the store told how far it is, by resource.", cacheLabels, nil)
 	storageSizeBytes = prometheus.NewDesc("apiserver_storage_size_bytes", "Bytes of the store's database, by member.", []string{"storage_cluster_id"}, nil)
 )
 
@@ -60,7 +62,7 @@ var (
 func (c *Caches) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{resourceObjects, storageObjects, resourceSize, cacheRevision, cacheEvents, cacheCapacity,
 		cacheLoads, cacheDispatched, cacheConsistent, cacheInitial, cacheLists, cacheFetched, cacheReturned,
-		storageEvents, storageLists, storageFetched, storageEvaluated, storageReturned} {
+		storageEvents, storageLists, storageFetched, storageEvaluated, storageReturned, cacheWaits, storageBookmarks} {
 		ch <- d
 	}
 }
@@ -104,6 +106,14 @@ func (c *Caches) count(ch chan<- prometheus.Metric, s *CacheStats) {
 	counter(cacheConsistent, n.Consistent-n.Failed, "true", "false")
 	counter(cacheConsistent, n.Failed, "false", "false")
 	counter(cacheInitial, n.Initial)
+	counter(storageBookmarks, n.Bookmarks)
+	if n.Waits.Count > 0 {
+		buckets := map[float64]uint64{}
+		for i, bound := range cache.WaitBounds {
+			buckets[bound.Seconds()] = n.Waits.Up[i]
+		}
+		ch <- prometheus.MustNewConstHistogram(cacheWaits, n.Waits.Count, n.Waits.Sum.Seconds(), buckets, s.Resource.Group, s.Resource.Resource)
+	}
 	var returned, lists int64
 	for index, l := range n.Lists {
 		counter(cacheLists, l.Total, index)

@@ -32,6 +32,7 @@ const (
 	ObjectMeta   = metaModel + "ObjectMeta"
 	ListMeta     = metaModel + "ListMeta"
 	TokenRequest = "io.k8s.api.authentication.v1.TokenRequest"
+	Scale        = "io.k8s.api.autoscaling.v1.Scale"
 	Definition   = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"
 	APIService   = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService"
 )

@@ -30,3 +30,20 @@ func TestOptionsAreKnownEverywhere(t *testing.T) {
 		t.Errorf("got %s, %s", got, schemas[statusModel])
 	}
 }
+
+// TestModelsAreOfOneVersion: what is taken in another version, too (evictions of older clients), doesn't say so.
+func TestModelsAreOfOneVersion(t *testing.T) {
+	all, err := load("io.k8s.api.policy.v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []json.RawMessage{all["io.k8s.api.policy.v1.Eviction"].V2, all["io.k8s.api.policy.v1.Eviction"].V3} {
+		var got struct {
+			Kinds []schema.GroupVersionKind `json:"x-kubernetes-group-version-kind"`
+		}
+		want := []schema.GroupVersionKind{{Group: "policy", Version: "v1", Kind: "Eviction"}}
+		if err := json.Unmarshal(text, &got); err != nil || !slices.Equal(got.Kinds, want) {
+			t.Errorf("%v, %v", got.Kinds, err)
+		}
+	}
+}

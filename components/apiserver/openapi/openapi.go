@@ -129,7 +129,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, others := s.content.Load(), *s.elsewhere.Load()
 	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
 	case path == "/openapi/v3":
-		c.serveIndex(w, others.pathsV3(r.Context()))
+		c.serveIndex(w, r, others.pathsV3(r.Context()))
 	case path == "/openapi/v2":
 		c.serveV2(w, r, others.documentsV2(r.Context()))
 	default:

@@ -95,7 +95,7 @@ func TestEveryDocument(t *testing.T) {
 		}
 	}
 	url := index(t, server)["apis/apps/v1"]
-	resp, body := get(t, url, "Accept", v3Types.aliases[0])
+	resp, body := get(t, url, "Accept", v3Types.alias)
 	var parsed openapiv3.Document
 	if err := proto.Unmarshal(body, &parsed); err != nil || len(parsed.Paths.Path) == 0 {
 		t.Errorf("protobuf v3 (%s): %v", resp.Header.Get("Content-Type"), err)
@@ -175,5 +175,35 @@ func TestHashes(t *testing.T) {
 	}
 	if resp, _ := get(t, server.URL+"/openapi/v2", "Accept", "text/html"); resp.StatusCode != http.StatusNotAcceptable {
 		t.Errorf("text/html: %s", resp.Status)
+	}
+}
+
+// TestHeaders are upstream's: documents of v3 come as they are, the one of v2 compressed; parts may be asked for.
+func TestHeaders(t *testing.T) {
+	server := serve(t)
+	v3, old := index(t, server)["apis/apps/v1"], server.URL+"/openapi/v3/apis/apps/v1?hash=OLD"
+	for name, c := range map[string]struct {
+		url, header, value, vary, encoding, contentType string
+		code                                            int
+	}{
+		"v2":             {server.URL + "/openapi/v2", "Accept-Encoding", "gzip", "Accept-Encoding, Accept", "gzip", "application/json", 200},
+		"v2 plain":       {server.URL + "/openapi/v2", "Accept-Encoding", "identity", "Accept-Encoding, Accept", "", "application/json", 200},
+		"part of v2":     {server.URL + "/openapi/v2", "Range", "bytes=0-10", "Accept-Encoding, Accept", "", "application/json", 206},
+		"v3":             {v3, "Accept-Encoding", "gzip", "Accept", "", "application/json", 200},
+		"v3 as protobuf": {v3, "Accept", v3Types.alias, "Accept", "", v3Types.proto, 200},
+		"by preference":  {v3, "Accept", v3Types.alias + ";q=0.5, application/json", "Accept", "", "application/json", 200},
+		"no media type":  {v3, "Accept", "x", "Accept", "", "", 200},
+		"old":            {old, "Accept", "*/*", "Accept", "", "application/json", 301},
+		"old, as HTML":   {old, "Accept", "text/html", "Accept", "", "", 406},
+		"index":          {server.URL + "/openapi/v3", "Range", "bytes=0-1", "", "", "text/plain; charset=utf-8", 206},
+	} {
+		resp, _ := get(t, c.url, c.header, c.value)
+		h := resp.Header
+		if resp.StatusCode != c.code || strings.Join(h["Vary"], ", ") != c.vary || h.Get("Content-Encoding") != c.encoding || h.Get("Content-Type") != c.contentType {
+			t.Errorf("%s: %s, %v", name, resp.Status, h)
+		}
+		if modified := h.Get("Last-Modified") != ""; modified != (c.code < 300 && c.contentType != "") {
+			t.Errorf("%s: Last-Modified: %v", name, h)
+		}
 	}
 }

@@ -1,15 +1,17 @@
 package openapi
 
 import (
+	"bytes"
 	"crypto/sha512"
 	"fmt"
 	"net/http"
 	"strconv"
-	"strings"
 	"sync"
+	"time"
 
 	openapiv2 "github.com/google/gnostic-models/openapiv2"
 	openapiv3 "github.com/google/gnostic-models/openapiv3"
+	"github.com/munnerz/goautoneg"
 	"google.golang.org/protobuf/proto"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -26,21 +28,22 @@ type documentKey struct {
 type document struct {
 	hash   string
 	once   sync.Once
+	made   time.Time
 	packed []byte
 	err    error
 }
 
 // types are the content types of a version of OpenAPI.
 type types struct {
-	proto   string   // that we answer with
-	aliases []string // that clients ask for
+	proto   string // that we answer with
+	alias   string // that clients ask for
 	toProto func(text []byte) ([]byte, error)
 }
 
 var (
 	v2Types = types{
-		proto:   "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
-		aliases: []string{"application/com.github.proto-openapi.spec.v2@v1.0+protobuf"},
+		proto: "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+		alias: "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
 		toProto: func(text []byte) ([]byte, error) {
 			d, err := openapiv2.ParseDocument(text)
 			if err != nil {
@@ -50,8 +53,8 @@ var (
 		},
 	}
 	v3Types = types{
-		proto:   "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
-		aliases: []string{"application/com.github.proto-openapi.spec.v3@v1.0+protobuf"},
+		proto: "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
+		alias: "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
 		toProto: func(text []byte) ([]byte, error) {
 			d, err := openapiv3.ParseDocument(text)
 			if err != nil {
@@ -62,61 +65,73 @@ var (
 	}
 )
 
-// choose reports whether the client wants protobuf; ok is false if it wants nothing that we have. The types have
-// characters that no media type may have, so they are compared as they stand.
-func (t *types) choose(r *http.Request) (protobuf, ok bool) {
-	accept := strings.Join(r.Header["Accept"], ",")
+// form is what a client wants.
+type form int
+
+const (
+	nothing form = iota // what we don't have
+	silence             // no media type at all
+	text
+	protobuf
+)
+
+// choose reads what the client accepts, the best first.
+func (t *types) choose(r *http.Request) form {
+	accept := r.Header.Get("Accept")
 	if accept == "" {
-		return false, true
+		return text
 	}
-	for clause := range strings.SplitSeq(accept, ",") {
-		media, _, _ := strings.Cut(strings.TrimSpace(clause), ";")
-		switch {
-		case media == "application/json", media == "*/*", media == "application/*":
-			return false, true
-		case media == t.proto, media == t.aliases[0]:
-			return true, true
+	clauses := goautoneg.ParseAccept(accept)
+	if len(clauses) == 0 {
+		return silence
+	}
+	for _, clause := range clauses {
+		switch media := clause.Type + "/" + clause.SubType; {
+		case media == "application/json", clause.SubType == "*" && (clause.Type == "application" || clause.Type == "*"):
+			return text
+		case media == t.proto, media == t.alias:
+			return protobuf
 		}
 	}
-	return false, false
+	return nothing
 }
 
-// serve answers with a document, which write makes as JSON if it isn't there yet.
-func (c *content) serve(w http.ResponseWriter, r *http.Request, key documentKey, hash string, t types, write func() ([]byte, error)) {
-	w.Header().Set("Vary", "Accept, Accept-Encoding")
-	var ok bool
-	if key.proto, ok = t.choose(r); !ok {
+// accepted chooses the form of the answer and says it in the header; it answers itself, and returns false, if there is none.
+func (t *types) accepted(w http.ResponseWriter, r *http.Request) (form, bool) {
+	w.Header().Add("Vary", "Accept")
+	f := t.choose(r)
+	switch f {
+	case silence:
+		return f, false
+	case nothing:
 		w.WriteHeader(http.StatusNotAcceptable)
-		return
-	}
-	etag := `"` + hash + `"`
-	w.Header().Set("ETag", etag)
-	if r.Header.Get("If-None-Match") == etag {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	d := c.document(key, hash)
-	d.once.Do(func() { d.packed, d.err = pack(key, t, write) })
-	if d.err != nil {
-		answer.Error(w, r, apierrors.NewInternalError(d.err))
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if key.proto {
+		return f, false
+	case protobuf:
 		w.Header().Set("Content-Type", t.proto)
+	default:
+		w.Header().Set("Content-Type", "application/json")
 	}
-	body := d.packed
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		w.Header().Set("Content-Encoding", "gzip")
-	} else {
-		var err error
-		if body, err = unzip(d.packed); err != nil {
-			answer.Error(w, r, apierrors.NewInternalError(err))
-			return
-		}
+	return f, true
+}
+
+// serve answers with a document, which write makes as JSON if it isn't there yet. The header tells its type already.
+func (c *content) serve(w http.ResponseWriter, r *http.Request, key documentKey, hash string, t types, write func() ([]byte, error)) {
+	w.Header().Set("ETag", strconv.Quote(hash))
+	d := c.document(key, hash)
+	d.once.Do(func() {
+		d.packed, d.err = pack(key, t, write)
+		d.made = time.Now()
+	})
+	body, err := d.packed, d.err
+	if err == nil && w.Header().Get("Content-Encoding") == "" {
+		body, err = unzip(d.packed)
 	}
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body)
+	if err != nil {
+		w.Header().Del("Content-Encoding")
+		answer.Error(w, r, apierrors.NewInternalError(err))
+		return
+	}
+	http.ServeContent(w, r, "", d.made, bytes.NewReader(body))
 }
 
 // document is the newest of a key. What others say may have changed since it was made.

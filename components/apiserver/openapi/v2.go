@@ -13,7 +13,15 @@ func (c *content) serveV2(w http.ResponseWriter, r *http.Request, others []sourc
 	for i := range c.groups {
 		all.WriteString(c.groups[i].hash())
 	}
-	c.serve(w, r, documentKey{path: "v2"}, hashOf(shorten(all.String()), others), v2Types, func() ([]byte, error) {
+	w.Header().Add("Vary", "Accept-Encoding")
+	f, ok := v2Types.accepted(w, r)
+	if !ok {
+		return
+	}
+	if r.Method != http.MethodHead && r.Header.Get("Range") == "" && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.Header().Set("Content-Encoding", "gzip")
+	}
+	c.serve(w, r, documentKey{path: "v2", proto: f == protobuf}, hashOf(shorten(all.String()), others), v2Types, func() ([]byte, error) {
 		own, err := c.documentV2()
 		if err != nil || len(others) == 0 {
 			return own, err

@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -15,7 +16,7 @@ type object = map[string]any
 
 // serveIndex tells which documents there are, each with the hash of its content in its address, so that clients and
 // proxies may keep them for ever.
-func (c *content) serveIndex(w http.ResponseWriter, others map[string]string) {
+func (c *content) serveIndex(w http.ResponseWriter, r *http.Request, others map[string]string) {
 	paths := object{}
 	for _, o := range c.roots() {
 		paths[o.place()] = object{"serverRelativeURL": addressV3(o.place(), c.rootHash(&o))}
@@ -33,11 +34,8 @@ func (c *content) serveIndex(w http.ResponseWriter, others map[string]string) {
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8") // as upstream's aggregator
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
-	_, _ = w.Write(body)
+	http.ServeContent(w, r, "", time.Now(), bytes.NewReader(body))
 }
-
-const year = 365 * 24 * time.Hour
 
 func addressV3(path, hash string) string {
 	return "/openapi/v3/" + path + "?" + url.Values{"hash": {hash}}.Encode()
@@ -49,15 +47,20 @@ func (c *content) serveV3(w http.ResponseWriter, r *http.Request, g *groupVersio
 
 // serveHashed answers with the document of a path, whose address has its hash.
 func (c *content) serveHashed(w http.ResponseWriter, r *http.Request, path, hash string, write func() ([]byte, error)) {
+	f, ok := v3Types.accepted(w, r)
+	if !ok {
+		return
+	}
 	if asked := r.URL.Query().Get("hash"); asked != "" {
 		if asked != hash {
+			w.Header().Set("ETag", strconv.Quote(hash))
 			http.Redirect(w, r, addressV3(path, hash), http.StatusMovedPermanently)
 			return
 		}
-		w.Header().Set("Expires", time.Now().Add(year).UTC().Format(http.TimeFormat))
+		w.Header().Set("Expires", time.Now().UTC().AddDate(1, 0, 0).Format(time.RFC1123))
 		w.Header().Set("Cache-Control", "public, immutable")
 	}
-	c.serve(w, r, documentKey{path: path}, hash, v3Types, write)
+	c.serve(w, r, documentKey{path: path, proto: f == protobuf}, hash, v3Types, write)
 }
 
 // documentV3 writes the document of a group version.

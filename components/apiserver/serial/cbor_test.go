@@ -107,7 +107,7 @@ func TestCBORLists(t *testing.T) {
 	}
 	for _, keep := range []bool{false, true} {
 		var out bytes.Buffer
-		l := List{Kind: podListKind, Item: podKind, Meta: metav1.ListMeta{ResourceVersion: "7"}, KeepKinds: keep, ShowContinue: keep}
+		l := List{Kind: podListKind, Item: podKind, Meta: metav1.ListMeta{ResourceVersion: "7"}, KeepKinds: keep, Free: keep}
 		l.Items = func(yield func([]byte, error) bool) {
 			if yield(body, nil) {
 				yield(body, nil)

@@ -108,7 +108,8 @@ func WriteObject(w io.Writer, m MediaType, kind schema.GroupVersionKind, body []
 func Around(m MediaType, kind schema.GroupVersionKind, size int) (before, after []byte, ok bool) {
 	switch m {
 	case Protobuf:
-		return appendEnvelopeHead(make([]byte, 0, envelopeRoom), kind, size), envelopeTail, true
+		room := envelopeRest + len(kind.Group) + len(kind.Version) + len(kind.Kind)
+		return appendEnvelopeHead(make([]byte, 0, room), kind, size), envelopeTail, true
 	case CBOR:
 		return cborTag, nil, true
 	case YAML:

@@ -19,6 +19,9 @@ var magic = []byte("k8s\x00")
 // envelopeRoom is what an envelope adds at most to a body of a kind with ordinary names.
 const envelopeRoom = 192
 
+// envelopeRest is what the head of an envelope has at most beside the names in it.
+const envelopeRest = 24
+
 // AppendEnvelope appends the envelope of a protobuf object: the magic number and a runtime.Unknown that names the kind
 // and holds the message.
 func AppendEnvelope(dst []byte, kind schema.GroupVersionKind, message []byte) []byte {

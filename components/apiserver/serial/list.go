@@ -21,8 +21,9 @@ type List struct {
 	Items iter.Seq2[[]byte, error]
 	// KeepKinds leaves kind and apiVersion in the items (custom resources).
 	KeepKinds bool
-	// ShowContinue tells of the continue token also where there is none (custom resources).
-	ShowContinue bool
+	// Free is a list of no Go type (custom resources): its keys are sorted, and it tells of the continue token also where there is
+	// none.
+	Free bool
 	// NullIfEmpty writes null instead of no items.
 	NullIfEmpty bool
 }
@@ -52,12 +53,12 @@ func WriteList(w io.Writer, m MediaType, l List) error {
 }
 
 func writeListJSON(w io.Writer, l List) error {
-	head, err := l.head()
+	head, tail, err := l.frame()
 	if err != nil {
 		return err
 	}
 	out := chunks{w: w}
-	out.write(append(head, `,"items":`...))
+	out.write(head)
 	prefix := kindPrefix(l.Item)
 	first := true
 	for body, err := range l.Items {
@@ -76,12 +77,13 @@ func writeListJSON(w io.Writer, l List) error {
 	}
 	switch {
 	case first && l.NullIfEmpty:
-		out.write([]byte("null}\n"))
+		out.write([]byte("null"))
 	case first:
-		out.write([]byte("[]}\n"))
+		out.write([]byte("[]"))
 	default:
-		out.write([]byte("]}\n"))
+		out.write([]byte("]"))
 	}
+	out.write(tail)
 	return out.flush()
 }
 
@@ -104,7 +106,17 @@ func listHead(kind schema.GroupVersionKind, meta any) ([]byte, error) {
 	return append(head, m...), nil
 }
 
-func (l List) head() ([]byte, error) { return listHead(l.Kind, l.meta()) }
+// frame is what stands in JSON before the items of a list and after them.
+func (l List) frame() (head, tail []byte, err error) {
+	if !l.Free {
+		head, err = listHead(l.Kind, l.meta())
+		return append(head, `,"items":`...), []byte("}\n"), err
+	}
+	meta, err := json.Marshal(l.meta())
+	head = []byte(`{"apiVersion":"` + l.Kind.GroupVersion().String() + `","items":`)
+	tail = append([]byte(`,"kind":"`+l.Kind.Kind+`","metadata":`), meta...)
+	return head, append(tail, "}\n"...), err
+}
 
 // shownMeta is the metadata of a list that tells of its continue token in any case.
 type shownMeta struct {
@@ -115,7 +127,7 @@ type shownMeta struct {
 
 // meta is what l tells of itself.
 func (l List) meta() any {
-	if !l.ShowContinue {
+	if !l.Free {
 		return l.Meta
 	}
 	return shownMeta{l.Meta.Continue, l.Meta.RemainingItemCount, l.Meta.ResourceVersion}

@@ -32,6 +32,8 @@ type Table struct {
 	Meta    metav1.ListMeta
 	Columns []metav1.TableColumnDefinition // nil writes null, as in the events of a watch after the first
 	Rows    iter.Seq2[Row, error]
+	// NullIfEmpty writes null instead of no rows.
+	NullIfEmpty bool
 	// Now is when the table is read; cells may depend on it.
 	Now time.Time
 }
@@ -75,14 +77,15 @@ func writeTableJSON(w io.Writer, t Table) error {
 		return err
 	}
 	out := chunks{w: w}
-	out.write(head)
 	lines := lines{now: t.Now}
 	first := true
 	for row, err := range t.Rows {
 		if err != nil {
 			return err
 		}
-		if !first {
+		if first {
+			out.write(append(head, '['))
+		} else {
 			out.write(comma)
 		}
 		first = false
@@ -95,11 +98,18 @@ func writeTableJSON(w io.Writer, t Table) error {
 			return err
 		}
 	}
-	out.write(tableEnd)
+	switch {
+	case first && t.NullIfEmpty:
+		out.write(append(head, "null}"...))
+	case first:
+		out.write(append(head, "[]}"...))
+	default:
+		out.write(tableEnd)
+	}
 	return out.flush()
 }
 
-// head is a table up to its first row.
+// head is a table up to its rows.
 func (t Table) head() ([]byte, error) {
 	head, err := listHead(t.Kind, t.Meta)
 	if err != nil {
@@ -110,7 +120,7 @@ func (t Table) head() ([]byte, error) {
 		return nil, err
 	}
 	head = append(append(head, `,"columnDefinitions":`...), columns...)
-	return append(head, `,"rows":[`...), nil
+	return append(head, `,"rows":`...), nil
 }
 
 var tableEnd = []byte("]}")

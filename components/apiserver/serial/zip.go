@@ -109,7 +109,7 @@ func WriteZippedTable(w io.Writer, t Table, runs []*Segment) error {
 	}
 	z := zipper{out: chunks{w: w}}
 	z.out.write(gzipHead)
-	z.stored(head)
+	z.stored(append(head, '['))
 	z.runs(runs)
 	z.stored(append(bytes.Clone(tableEnd), '\n'))
 	return z.close()
@@ -132,13 +132,13 @@ func WriteZippedList(w io.Writer, m MediaType, l List, runs []*Segment) error {
 		z.stored(envelopeTail)
 		return z.close()
 	}
-	head, err := l.head()
+	head, tail, err := l.frame()
 	if err != nil {
 		return err
 	}
-	z.stored(append(head, `,"items":[`...))
+	z.stored(append(head, bracket...))
 	z.runs(runs)
-	z.stored([]byte("]}\n"))
+	z.stored(append([]byte("]"), tail...))
 	return z.close()
 }
 

@@ -20,7 +20,7 @@ func TestZippedListsAreTheSame(t *testing.T) {
 	}
 	for _, m := range []MediaType{JSON, Protobuf} {
 		for _, size := range []int{1, 3, 20, 100} {
-			l := List{Kind: podListKind, Item: podKind, Meta: metav1.ListMeta{ResourceVersion: "7"}, Items: bodies(pods, m)}
+			l := List{Kind: podListKind, Item: podKind, Meta: metav1.ListMeta{ResourceVersion: "7"}, Items: bodies(pods, m), Free: size == 3}
 			var want, zipped bytes.Buffer
 			if err := WriteList(&want, m, l); err != nil {
 				t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
 
@@ -36,11 +35,11 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			return
 		}
 		s.metrics.access.authenticated(response.User, nil, start)
-		endpointmetrics.RecordFilterLatency(r.Context(), "authentication", time.Since(start))
+		s.metrics.access.filters.get("authentication").Observe(time.Since(start).Seconds())
 		if isNobody(response.User) {
 			soleRequest(w, r)
 		}
-		setContext(r, request.WithUser(r.Context(), response.User))
+		askedOf(r).user = response.User
 		next.ServeHTTP(w, r)
 	})
 }
@@ -82,7 +81,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 		start := time.Now()
 		decision, reason, err := s.config.Authorizer.Authorize(r.Context(), attributes)
 		s.metrics.access.authorized(decision, err, start)
-		endpointmetrics.RecordFilterLatency(r.Context(), "authorization", time.Since(start))
+		s.metrics.access.filters.get("authorization").Observe(time.Since(start).Seconds())
 		switch {
 		case decision == authorizer.DecisionAllow:
 			audit.AddAuditAnnotations(r.Context(), annotationDecision, "allow", annotationReason, reason)

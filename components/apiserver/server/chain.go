@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"slices"
+	"time"
 )
 
 // A filter does one thing to every request before, or instead of, passing it on.
@@ -24,14 +25,37 @@ func (s *Server) chain(end http.Handler) http.Handler {
 		s.withWarnings,
 		s.authenticate,
 		s.trace,
-		s.audit,
-		s.impersonate,
+		s.timed("audit", s.audit),
+		s.timed("constrainedimpersonation", s.impersonate),
 		s.countInFlight,
-		s.limitInFlight,
+		s.takeTurns(),
 		s.authorize,
 	}
 	for _, f := range slices.Backward(filters) {
 		end = f(end)
 	}
 	return end
+}
+
+// takeTurns bounds the requests at a time.
+func (s *Server) takeTurns() filter {
+	if s.config.Fairness == nil {
+		return s.limitInFlight
+	}
+	return s.timed("priorityandfairness", s.config.Fairness)
+}
+
+// timed measures what a filter takes until it passes a request on.
+func (s *Server) timed(name string, f filter) filter {
+	took := s.metrics.access.filters.get(name)
+	return func(next http.Handler) http.Handler {
+		inside := f(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			took.Observe(time.Since(askedOf(r).entered).Seconds())
+			next.ServeHTTP(w, r)
+		}))
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			askedOf(r).entered = time.Now()
+			inside.ServeHTTP(w, r)
+		})
+	}
 }

@@ -6,12 +6,13 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/apiserver/pkg/apis/audit"
+	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
 )
@@ -20,7 +21,7 @@ import (
 // otherwise be doubled, and copied, several times while it is deep in its work; here there is next to nothing to copy.
 func (s *Server) growStack(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		takeStack(len(r.Method))
+		takeStack(r.Method == "") // which it never is
 		next.ServeHTTP(w, r)
 	})
 }
@@ -28,11 +29,18 @@ func (s *Server) growStack(next http.Handler) http.Handler {
 // stackRoom is what most handlers stay below, in bytes.
 const stackRoom = 24 << 10
 
+// takeStack has a frame of that size, which it doesn't touch: to clear it would cost more than to take it.
+//
 //go:noinline
-func takeStack(i int) byte {
-	var room [stackRoom]byte
-	room[i%stackRoom] = 1
-	return room[(i+1)%stackRoom]
+func takeStack(fill bool) (sum byte) {
+	if fill {
+		var room [stackRoom]byte
+		for i := range room {
+			room[i] = sum
+			sum += room[i/2]
+		}
+	}
+	return sum
 }
 
 // countActive counts the requests that a shutdown waits for.
@@ -62,16 +70,22 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 	})
 }
 
+// headerAuditID is audit.HeaderAuditID as headers are kept.
+const headerAuditID = "Audit-Id"
+
+// uncached is shared by all responses: headers are replaced, or appended to beyond its capacity, but never changed.
+var uncached = []string{"no-cache, private"}
+
 // withAuditID gives the request an identity that it carries through logs; the client may choose it.
 func (s *Server) withAuditID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := r.Header.Get(audit.HeaderAuditID)
+		id := r.Header.Get(headerAuditID)
 		if id == "" {
 			id = uuid.NewString()
 		}
 		h := w.Header()
-		h.Set(audit.HeaderAuditID, id)
-		h.Set("Cache-Control", "no-cache, private")
+		h[headerAuditID] = []string{id}
+		h["Cache-Control"] = uncached
 		next.ServeHTTP(w, r)
 	})
 }
@@ -97,11 +111,7 @@ func (s *Server) withRequestInfo(next http.Handler) http.Handler {
 				http.StatusInternalServerError)
 			return
 		}
-		ctx := request.WithRequestInfo(r.Context(), info)
-		if info.Namespace != "" {
-			ctx = request.WithNamespace(ctx, info.Namespace)
-		}
-		next.ServeHTTP(w, r.WithContext(ctx))
+		next.ServeHTTP(w, r.WithContext(&asked{Context: r.Context(), info: info}))
 	})
 }
 
@@ -168,17 +178,36 @@ const lastWords = 5 * time.Second
 // handler, and its place among the requests in flight. The returned function ends that; it is called before the handler
 // returns.
 func (s *Server) cutOff(after time.Duration, w http.ResponseWriter) (end func()) {
-	set := make(chan struct{})
-	timer := time.AfterFunc(after, func() {
-		defer close(set)
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.lastWords))
-	})
-	return func() {
-		if !timer.Stop() {
-			<-set
-			_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // the connection may serve others
-		}
+	c := &cutter{w: w, lastWords: s.lastWords}
+	c.timer = time.AfterFunc(after, c.off)
+	return c.end
+}
+
+type cutter struct {
+	w         http.ResponseWriter
+	lastWords time.Duration
+	timer     *time.Timer
+
+	mu    sync.Mutex
+	ended bool
+}
+
+func (c *cutter) off() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		_ = http.NewResponseController(c.w).SetWriteDeadline(time.Now().Add(c.lastWords))
 	}
+}
+
+func (c *cutter) end() {
+	if c.timer.Stop() {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended = true
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Time{}) // the connection may serve others
 }
 
 // trace comes after authentication: whose requests are sampled is not for everybody to say.
@@ -193,11 +222,10 @@ func (s *Server) trace(next http.Handler) http.Handler {
 func (s *Server) countInFlight(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if info := infoOf(r); !LongRunning(r, info) {
-			kind := kindMutating
+			gauge := s.metrics.mutating
 			if reads(info) {
-				kind = kindReadOnly
+				gauge = s.metrics.reading
 			}
-			gauge := s.metrics.inFlight.WithLabelValues(kind)
 			gauge.Inc()
 			defer gauge.Dec()
 		}
@@ -205,12 +233,9 @@ func (s *Server) countInFlight(next http.Handler) http.Handler {
 	})
 }
 
-// limitInFlight sees to it that not too many short requests are served at a time. Without fairness it answers the others
+// limitInFlight sees to it that not too many short requests are served at a time, where there is no fairness: it answers the others
 // with 429, but for those of the masters of the system, so that an overload can be looked at.
 func (s *Server) limitInFlight(next http.Handler) http.Handler {
-	if s.config.Fairness != nil {
-		return s.config.Fairness(next)
-	}
 	reading := slots(s.config.MaxInFlight)
 	mutating := slots(s.config.MaxMutatingInFlight)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -228,6 +253,8 @@ func (s *Server) limitInFlight(next http.Handler) http.Handler {
 			defer func() { <-pool }()
 			next.ServeHTTP(w, r)
 		default:
+			endpointmetrics.RecordDroppedRequest(r, info, endpointmetrics.APIServerComponent, !reads(info))
+			endpointmetrics.RecordRequestTermination(r, info, endpointmetrics.APIServerComponent, http.StatusTooManyRequests)
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
 		}

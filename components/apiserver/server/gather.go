@@ -13,12 +13,15 @@ import (
 type gathering struct {
 	net.Conn
 
-	mu      sync.Mutex
-	taken   sync.Cond // something was sent, or can't be
-	pending []byte
-	sending bool
-	closing bool
-	err     error // of all further writes
+	mu       sync.Mutex
+	taken    sync.Cond // something was sent, or can't be
+	pending  []byte
+	sending  bool // there is a goroutine that sends
+	busy     bool // it does so at this moment
+	closing  bool
+	deadline time.Time // of sending; told is what the connection knows of it
+	told     time.Time
+	err      error // of all further writes
 }
 
 const (
@@ -74,10 +77,15 @@ func (c *gathering) send() {
 	for c.pending != nil {
 		batch := c.pending
 		c.pending = nil
+		err := c.tell()
+		c.busy = true
 		c.mu.Unlock()
-		_, err := c.Conn.Write(batch)
+		if err == nil {
+			_, err = c.Conn.Write(batch)
+		}
 		gatherBuffers.Put(&batch)
 		c.mu.Lock()
+		c.busy = false
 		if err != nil {
 			c.err, c.pending = err, nil
 		}
@@ -97,8 +105,18 @@ func (c *gathering) SetDeadline(t time.Time) error {
 	return c.SetWriteDeadline(t)
 }
 
+// tell passes the deadline on. It is called with c.mu held.
+func (c *gathering) tell() error {
+	if c.deadline.Equal(c.told) {
+		return nil
+	}
+	c.told = c.deadline
+	return c.Conn.SetWriteDeadline(c.deadline)
+}
+
 // SetWriteDeadline implements net.Conn. A time that is past, which TLS sets when it ends, forbids new writes, but what was
-// written before has its time still.
+// written before has its time still. HTTP/2 sets one before each write and takes it away afterwards, which costs a timer each:
+// the connection itself is told only of those that find it sending.
 func (c *gathering) SetWriteDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +128,14 @@ func (c *gathering) SetWriteDeadline(t time.Time) error {
 			t = time.Now().Add(gatherLinger)
 		}
 	}
-	return c.Conn.SetWriteDeadline(t)
+	if c.closing {
+		return nil
+	}
+	c.deadline = t
+	if !c.busy {
+		return nil // the next that is sent will tell
+	}
+	return c.tell()
 }
 
 // Close ends the connection when what was written is sent, but doesn't wait for that.
@@ -123,6 +148,9 @@ func (c *gathering) Close() error {
 		return c.Conn.Close()
 	}
 	c.closing = true
-	_ = c.Conn.SetWriteDeadline(time.Now().Add(gatherLinger))
+	c.deadline = time.Now().Add(gatherLinger)
+	if c.busy {
+		_ = c.tell()
+	}
 	return c.Conn.SetReadDeadline(time.Unix(1, 0)) // readers end at once
 }

@@ -105,6 +105,34 @@ func TestGatherCloses(t *testing.T) {
 	}
 }
 
+// TestGatherStalls: a deadline that comes while something is being sent ends that, one that was taken away before does not.
+func TestGatherStalls(t *testing.T) {
+	g, c, there := pipe(t)
+	if err := g.SetWriteDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Write([]byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.SetWriteDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	close(c.hold)
+	if _, err := io.ReadFull(there, make([]byte, 5)); err != nil {
+		t.Fatal(err)
+	}
+	for stalled := false; !stalled; { // nobody reads any more
+		if err := g.SetWriteDeadline(time.Now().Add(time.Millisecond)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := g.Write(make([]byte, gatherSize))
+		stalled = errors.Is(err, os.ErrDeadlineExceeded)
+		if err != nil && !stalled {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestGatherFails tells the next writer that nobody listens any more.
 func TestGatherFails(t *testing.T) {
 	g, c, there := pipe(t)

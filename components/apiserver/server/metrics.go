@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 // (https://kubernetes.io/docs/reference/instrumentation/metrics/), as dashboards expect.
 type metrics struct {
 	requests    *prometheus.CounterVec
+	series      memo[served, *series] // of the vectors below
 	duration    *prometheus.HistogramVec
 	inFlight    *prometheus.GaugeVec
 	longRunning *prometheus.GaugeVec
@@ -25,7 +25,10 @@ type metrics struct {
 	sli         *prometheus.HistogramVec
 	bodies      *prometheus.HistogramVec
 	handshakes  handshakes
-	access      accessMetrics
+	access      *accessMetrics
+	mutating    prometheus.Gauge // of inFlight
+	reading     prometheus.Gauge
+	own         *prometheus.CounterVec
 	started     time.Time // the process, as near as it matters
 }
 
@@ -56,10 +59,8 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
 	}
 	m.addMore()
-	for _, kind := range []string{kindMutating, kindReadOnly} {
-		m.inFlight.WithLabelValues(kind)
-	}
-	registry.MustRegister(m.requests, m.duration, m.inFlight, m.longRunning, m.size, m.sli, m.bodies, m.handshakes.failed)
+	m.mutating, m.reading = m.inFlight.WithLabelValues(kindMutating), m.inFlight.WithLabelValues(kindReadOnly)
+	registry.MustRegister(m.requests, m.duration, m.inFlight, m.longRunning, m.size, m.sli, m.bodies, m.own, m.handshakes.failed)
 	m.access = newAccessMetrics(registry)
 	return m
 }
@@ -79,33 +80,26 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		setContext(r, request.WithLatencyTrackers(r.Context()))
-		scope, verb := scopeOf(info), verbOf(info)
-		if verb == "PATCH" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
-			verb = "APPLY"
-		}
+		of := servedOf(r, info)
 		if LongRunning(r, info) {
-			gauge := s.metrics.longRunning.WithLabelValues(verb, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope, component)
+			gauge := s.metrics.longRunning.WithLabelValues(of.verb, of.group, of.version, of.resource, of.subresource, of.scope, component)
 			gauge.Inc()
 			defer gauge.Dec()
 		}
-		dryRun := dryRunOf(r)
 		start := time.Now()
 		record := &recorder{ResponseWriter: w}
+		defer s.noteEnd(r, info, record, of.verb, of.group, of.resource, of.subresource)
 		defer func() {
-			s.metrics.requests.WithLabelValues(verb, dryRun, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope,
-				component, strconv.Itoa(record.status())).Inc()
+			series := s.metrics.series.get(of, s.metrics.newSeries)
+			series.requests.get(record.status(), series.counter).Inc()
 			took := time.Since(start)
-			s.metrics.duration.WithLabelValues(verb, dryRun, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope,
-				component).Observe(took.Seconds())
-			s.metrics.sli.WithLabelValues(verb, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope,
-				component).Observe(ours(r, took).Seconds())
+			series.duration.Observe(took.Seconds())
+			series.sli.Observe(ours(r, took).Seconds())
 			if r.ContentLength > 0 {
 				s.metrics.bodies.WithLabelValues(info.APIGroup, info.Resource, info.Verb).Observe(float64(r.ContentLength))
 			}
-			if verb == "GET" || verb == "LIST" {
-				s.metrics.size.WithLabelValues(verb, info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scope,
-					component).Observe(float64(record.size))
+			if series.size != nil {
+				series.size.Observe(float64(record.size))
 			}
 		}()
 		next.ServeHTTP(record, r)

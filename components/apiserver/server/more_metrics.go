@@ -2,12 +2,16 @@ package server
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apiserver/pkg/authentication/user"
+	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
@@ -28,6 +32,10 @@ func (m *metrics) addMore() {
 		Help:    "Bytes of request bodies.",
 		Buckets: prometheus.LinearBuckets(50_000, 100_000, 31),
 	}, []string{"group", "resource", "verb"})
+	m.own = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "apiserver_selfrequest_total",
+		Help: "Requests of the server's own parts.",
+	}, []string{"verb", "group", "resource", "subresource"})
 	m.handshakes.failed = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "apiserver_tls_handshake_errors_total",
 		Help: "TLS handshakes that failed.",
@@ -47,40 +55,63 @@ func (h *handshakes) Write(line []byte) (int, error) {
 
 // ours is what a request took without webhooks and queues.
 func ours(r *http.Request, took time.Duration) time.Duration {
-	if t, ok := request.LatencyTrackersFrom(r.Context()); ok {
+	if t := askedOf(r).trackers.Load(); t != nil {
 		took -= t.MutatingWebhookTracker.GetLatency() + t.ValidatingWebhookTracker.GetLatency() + t.APFQueueWaitTracker.GetLatency()
 	}
 	return took
 }
 
-// counted are the paths that are no resources and of which requests are counted, as of upstream.
-func counted(path string) bool {
-	for _, p := range []string{"/livez", "/readyz", "/healthz", "/openapi/v2", "/openapi/v3"} {
-		if path == p || strings.HasPrefix(path, p+"/") {
-			return true
+// noteEnd counts a request that the server ended for its own good, or that comes from itself. It is deferred, as it looks at what
+// panics.
+func (s *Server) noteEnd(r *http.Request, info *request.RequestInfo, record *recorder, verb, group, resource, subresource string) {
+	fate := "ok"
+	if p := recover(); p != nil {
+		fate = "panic"
+		if p == http.ErrAbortHandler {
+			endpointmetrics.RecordRequestAbort(r, info)
 		}
+		defer panic(p)
 	}
-	return false
+	ctx := r.Context()
+	if who, ok := request.UserFrom(ctx); ok && who.GetName() == user.APIServerUser {
+		s.metrics.own.WithLabelValues(verb, group, resource, subresource).Inc()
+	}
+	if record.code == http.StatusGatewayTimeout && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		endpointmetrics.RecordRequestTermination(r, info, endpointmetrics.APIServerComponent, record.code)
+		endpointmetrics.RecordRequestPostTimeout(endpointmetrics.PostTimeoutSourceTimeoutHandler, fate)
+	}
+}
+
+// counted tells by which name, and as whose, requests for what is no resource are counted, as of upstream; most are not.
+func counted(r *http.Request) (name, by string, ok bool) {
+	switch path := r.URL.Path; path {
+	case "/livez", "/readyz", "/healthz":
+		return path, "", true
+	case "/openapi/v3":
+		return "openapi/v3", "", true
+	case "/api", "/apis":
+		return path[1:], component, strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")
+	default:
+		return "openapi/v3/", "", strings.HasPrefix(path, "/openapi/v3/") // however many there are
+	}
 }
 
 // countPath counts and times requests for what is no resource.
 func (s *Server) countPath(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	path := r.URL.Path
-	if !counted(path) {
+	path, by, ok := counted(r)
+	if !ok {
 		next.ServeHTTP(w, r)
 		return
 	}
-	if strings.HasPrefix(path, "/openapi/v3") {
-		path = "openapi/v3" // however many there are
-	}
 	start, record := time.Now(), &recorder{ResponseWriter: w}
+	defer s.noteEnd(r, infoOf(r), record, r.Method, "", "", path)
 	defer func() {
 		took := time.Since(start).Seconds()
-		s.metrics.requests.WithLabelValues(r.Method, "", "", "", "", path, "", "", strconv.Itoa(record.status())).Inc()
-		s.metrics.duration.WithLabelValues(r.Method, "", "", "", "", path, "", "").Observe(took)
-		s.metrics.sli.WithLabelValues(r.Method, "", "", "", path, "", "").Observe(took)
+		s.metrics.requests.WithLabelValues(r.Method, "", "", "", "", path, "", by, strconv.Itoa(record.status())).Inc()
+		s.metrics.duration.WithLabelValues(r.Method, "", "", "", "", path, "", by).Observe(took)
+		s.metrics.sli.WithLabelValues(r.Method, "", "", "", path, "", by).Observe(took)
 		if r.Method == http.MethodGet {
-			s.metrics.size.WithLabelValues(r.Method, "", "", "", path, "", "").Observe(float64(record.size))
+			s.metrics.size.WithLabelValues(r.Method, "", "", "", path, "", by).Observe(float64(record.size))
 		}
 	}()
 	next.ServeHTTP(record, r)

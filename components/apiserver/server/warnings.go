@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	"k8s.io/apiserver/pkg/warning"
 )
 
 // Bounds on what one response carries in Warning headers.
@@ -18,7 +17,7 @@ const (
 // withWarnings collects the warnings that handlers have for the client into headers.
 func (s *Server) withWarnings(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		setContext(r, warning.WithWarningRecorder(r.Context(), &warnings{header: w.Header()}))
+		askedOf(r).warnings.header = w.Header()
 		next.ServeHTTP(w, r)
 	})
 }

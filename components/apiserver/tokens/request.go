@@ -138,11 +138,11 @@ func (t *Tokens) bind(ctx context.Context, b *binding, to *authenticationv1.Boun
 	if to.APIVersion == "" && to.Kind == "Pod" {
 		gvk = corev1.SchemeGroupVersion.WithKind("Pod") // need not say its version
 	}
-	if to.Name == "" && gvk.GroupVersion() == corev1.SchemeGroupVersion && slices.Contains([]string{"Pod", "Node", "Secret"}, gvk.Kind) {
+	if to.Name == "" && gvk.Group == corev1.GroupName && slices.Contains([]string{"Pod", "Node", "Secret"}, gvk.Kind) {
 		return apierrors.NewBadRequest("Name parameter required.")
 	}
-	switch gvk {
-	case corev1.SchemeGroupVersion.WithKind("Pod"):
+	switch gvk.GroupKind() { // whatever the version is
+	case corev1.SchemeGroupVersion.WithKind("Pod").GroupKind():
 		pod, err := objects.As[*corev1.Pod](t.cfg.Objects.Live(ctx, corev1.Resource("pods"), b.Namespace, to.Name))
 		if err != nil {
 			return err
@@ -155,14 +155,14 @@ func (t *Tokens) bind(ctx context.Context, b *binding, to *authenticationv1.Boun
 		if b.Node, err = t.nodeOf(ctx, pod.Spec.NodeName); err != nil {
 			return err
 		}
-	case corev1.SchemeGroupVersion.WithKind("Node"):
+	case corev1.SchemeGroupVersion.WithKind("Node").GroupKind():
 		node, err := objects.As[*corev1.Node](t.cfg.Objects.Live(ctx, corev1.Resource("nodes"), "", to.Name))
 		if err != nil {
 			return err
 		}
 		uid = string(node.UID)
 		b.Node = &ref{node.Name, uid}
-	case corev1.SchemeGroupVersion.WithKind("Secret"):
+	case corev1.SchemeGroupVersion.WithKind("Secret").GroupKind():
 		secret, err := objects.As[*corev1.Secret](t.cfg.Objects.Live(ctx, corev1.Resource("secrets"), b.Namespace, to.Name))
 		if err != nil {
 			return err

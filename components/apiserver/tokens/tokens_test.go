@@ -141,6 +141,8 @@ func TestTokensEnd(t *testing.T) {
 		{"secret deleted", bound("Secret", "s", 600), func(f *fixture) { f.store.Remove(corev1.Resource("secrets"), "ns", "s") }, "invalidated"},
 		{"node deleted", bound("Node", "n1", 600), func(f *fixture) { f.store.Remove(corev1.Resource("nodes"), "", "n1") }, "invalidated"},
 		{"other audience", bound("", "", 600, "vault"), func(*fixture) {}, "target audiences"},
+		{"expired, by a clock that goes ahead", bound("", "", 600), func(f *fixture) { f.clock.Step(659 * time.Second) }, ""},
+		{"not yet valid, by a clock that is behind", bound("", "", 600), func(f *fixture) { f.clock.Step(-59 * time.Second) }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t, ecKey(t), nil)
@@ -152,6 +154,12 @@ func TestTokensEnd(t *testing.T) {
 			}
 			tt.change(f)
 			_, ok, err := f.AuthenticateToken(context.Background(), token)
+			if tt.want == "" {
+				if !ok || err != nil {
+					t.Errorf("got %v, %v", ok, err)
+				}
+				return
+			}
 			if ok || err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, %v; want an error with %q", ok, err, tt.want)
 			}
@@ -246,6 +254,11 @@ func TestRequestRefusals(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+	otherVersion := bound("Pod", "pod", 600)
+	otherVersion.Spec.BoundObjectRef.APIVersion = "v2"
+	if _, err := f.Request(context.Background(), "ns", "builder", otherVersion); err != nil {
+		t.Errorf("another version of the pod: %v", err)
 	}
 	if _, err := f.Request(context.Background(), "ns", "nobody", bound("", "", 600)); !apierrors.IsNotFound(err) {
 		t.Errorf("unknown account: %v", err)

@@ -42,12 +42,19 @@ var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.ES384, j
 // AuthenticateToken implements authenticator.Token. A token of another issuer is no error: another authenticator may know
 // it.
 func (t *Tokens) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
-	if len(token) > maxTokenBytes || !t.ours(token) {
+	if len(token) > maxTokenBytes {
 		return nil, false, nil
 	}
-	c, err := t.verify(ctx, token)
-	if err != nil {
-		return nil, false, err
+	hash := sha256.Sum256([]byte(token))
+	c := t.recall(hash)
+	if c == nil {
+		if !t.ours(token) {
+			return nil, false, nil
+		}
+		var err error
+		if c, err = t.verify(ctx, token, hash); err != nil {
+			return nil, false, err
+		}
 	}
 	if err := t.checkTimes(c); err != nil {
 		return nil, false, err
@@ -88,13 +95,17 @@ func (t *Tokens) ours(token string) bool {
 	return c.Issuer == legacyIssuer || slices.Contains(t.cfg.Issuers, c.Issuer)
 }
 
-// verify returns the claims of a token that one of the keys has signed. They are shared and must not be changed.
-func (t *Tokens) verify(ctx context.Context, token string) (*claims, error) {
-	hash := sha256.Sum256([]byte(token))
-	ring := t.ring.Load()
-	if known, ok := ring.verified.Get(hash); ok {
-		return known.(*claims), nil
+// recall returns the claims of a token that was verified before, or nil. They are shared and must not be changed.
+func (t *Tokens) recall(hash [sha256.Size]byte) *claims {
+	if known, ok := t.ring.Load().verified.Get(hash); ok {
+		return known.(*claims)
 	}
+	return nil
+}
+
+// verify returns the claims of a token that one of the keys has signed, and remembers them by its hash.
+func (t *Tokens) verify(ctx context.Context, token string, hash [sha256.Size]byte) (*claims, error) {
+	ring := t.ring.Load()
 	parsed, err := jwt.ParseSigned(token, algorithms)
 	if err != nil {
 		return nil, errSignature

@@ -11,18 +11,22 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	corelisters "k8s.io/client-go/listers/core/v1"
+	resourcelisters "k8s.io/client-go/listers/resource/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	"quintet.dev/quintet/components/controllers/pods"
 	"quintet.dev/quintet/components/controllers/runner"
+	"quintet.dev/quintet/internal/quotas"
 )
 
 // Controller writes the status of quotas.
@@ -33,6 +37,8 @@ type Controller struct {
 	pods     corelisters.PodLister
 	services corelisters.ServiceLister
 	claims   corelisters.PersistentVolumeClaimLister
+	devices  resourcelisters.ResourceClaimLister
+	classes  resourcelisters.DeviceClassLister
 	objects  metadata.Interface
 	mapper   meta.RESTMapper
 	loop     *runner.Loop[string]
@@ -45,16 +51,17 @@ type Controller struct {
 // New makes the controller, which counts all anew every period; objects must speak as the controller, and mapper know
 // what is served. It starts working with Run.
 func New(env runner.Env, objects metadata.Interface, mapper meta.RESTMapper, period time.Duration) (*Controller, error) {
-	core := env.Informers.Core().V1()
+	core, dynamic := env.Informers.Core().V1(), env.Informers.Resource().V1()
 	c := &Controller{
 		env: env, period: period, quotas: core.ResourceQuotas().Lister(), pods: core.Pods().Lister(), services: core.Services().Lister(),
-		claims: core.PersistentVolumeClaims().Lister(), objects: objects, mapper: mapper,
+		claims: core.PersistentVolumeClaims().Lister(), devices: dynamic.ResourceClaims().Lister(), classes: dynamic.DeviceClasses().Lister(), objects: objects, mapper: mapper,
 		synced: []cache.InformerSynced{core.ResourceQuotas().Informer().HasSynced},
 	}
 	c.loop = runner.NewLoop("resourcequota", env, func(ctx context.Context, key string) error { return c.reconcile(ctx, key, false) })
 	c.late = runner.NewLoop("resourcequota_late", env, func(ctx context.Context, key string) error { return c.reconcile(ctx, key, true) })
 	for _, informer := range []cache.SharedIndexInformer{
 		core.ResourceQuotas().Informer(), core.Pods().Informer(), core.Services().Informer(), core.PersistentVolumeClaims().Informer(),
+		dynamic.ResourceClaims().Informer(), dynamic.DeviceClasses().Informer(),
 	} {
 		c.late.Needs(informer)
 	}
@@ -81,6 +88,7 @@ func New(env runner.Env, objects metadata.Interface, mapper meta.RESTMapper, per
 				c.wake(c.loop, old.Namespace)
 			}
 		})),
+		c.loop.Watch(dynamic.ResourceClaims().Informer(), gone[resourcev1.ResourceClaim](c)),
 		c.loop.Watch(core.ConfigMaps().Informer(), gone[v1.ConfigMap](c)),
 		c.loop.Watch(core.Secrets().Informer(), gone[v1.Secret](c)),
 		c.loop.Watch(core.ServiceAccounts().Informer(), gone[v1.ServiceAccount](c)),
@@ -137,7 +145,7 @@ func (c *Controller) reconcile(ctx context.Context, key string, raise bool) erro
 		return nil
 	}
 	o, counting := c.observe(ctx, q)
-	status := decide(o)
+	status := decide(o, c.env.Clock.Now())
 	if raise {
 		status.Used = quota.Max(status.Used, quota.Mask(q.Status.Used, quota.ResourceNames(status.Used)))
 	}
@@ -152,25 +160,27 @@ func (c *Controller) reconcile(ctx context.Context, key string, raise bool) erro
 }
 
 func (c *Controller) observe(ctx context.Context, q *v1.ResourceQuota) (observed, error) {
-	o := observed{quota: q, counts: map[schema.GroupResource]int64{}}
-	ofPods, ofServices, ofClaims := needs(q.Spec.Hard)
-	scoped := len(scopesOf(q)) > 0
+	o := observed{quota: q, objects: map[schema.GroupResource][]runtime.Object{}, counts: map[schema.GroupResource]int64{}, cluster: c}
+	need, scoped := needs(q.Spec.Hard), len(quotas.Scopes(q)) > 0
 	var errs []error
-	var err error
-	if ofPods || scoped {
-		o.pods, err = c.pods.Pods(q.Namespace).List(labels.Everything())
-		errs = append(errs, err)
+	if need.pods || scoped {
+		pods, err := c.pods.Pods(q.Namespace).List(labels.Everything())
+		o.objects[v1.Resource("pods")], errs = objectsOf(pods), append(errs, err)
 	}
-	if ofServices {
-		o.services, err = c.services.Services(q.Namespace).List(labels.Everything())
-		errs = append(errs, err)
+	if need.services && !scoped {
+		services, err := c.services.Services(q.Namespace).List(labels.Everything())
+		o.objects[v1.Resource("services")], errs = objectsOf(services), append(errs, err)
 	}
-	if ofClaims || scoped {
-		o.claims, err = c.claims.PersistentVolumeClaims(q.Namespace).List(labels.Everything())
-		errs = append(errs, err)
+	if need.claims || scoped {
+		claims, err := c.claims.PersistentVolumeClaims(q.Namespace).List(labels.Everything())
+		o.objects[v1.Resource("persistentvolumeclaims")], errs = objectsOf(claims), append(errs, err)
+	}
+	if need.devices && !scoped {
+		claims, err := c.devices.ResourceClaims(q.Namespace).List(labels.Everything())
+		o.objects[resourcev1.Resource("resourceclaims")], errs = objectsOf(claims), append(errs, err)
 	}
 	for name := range q.Spec.Hard {
-		kind, number := counted(name)
+		kind, number := quotas.Counted(name)
 		if _, known := o.counts[kind]; !number || known || scoped {
 			continue
 		}
@@ -182,6 +192,32 @@ func (c *Controller) observe(ctx context.Context, q *v1.ResourceQuota) (observed
 		o.counts[kind] = n
 	}
 	return o, errors.Join(errs...)
+}
+
+func objectsOf[T runtime.Object](list []T) []runtime.Object {
+	out := make([]runtime.Object, len(list))
+	for i := range list {
+		out[i] = list[i]
+	}
+	return out
+}
+
+// DeviceClass implements quotas.Cluster.
+func (c *Controller) DeviceClass(name string) *resourcev1.DeviceClass {
+	class, err := c.classes.Get(name)
+	if err != nil {
+		return nil
+	}
+	return class
+}
+
+// Pod implements quotas.Cluster.
+func (c *Controller) Pod(namespace, name string) *v1.Pod {
+	pod, err := c.pods.Pods(namespace).Get(name)
+	if err != nil {
+		return nil
+	}
+	return pod
 }
 
 // count asks the API server, which knows how many there are without sending them all.

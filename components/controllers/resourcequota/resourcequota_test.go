@@ -44,8 +44,13 @@ func pod(name, cpu string, phase v1.PodPhase) *v1.Pod {
 	return p
 }
 
+// of is what is observed where there are these objects.
+func of(kind string, objects ...runtime.Object) observed {
+	return observed{objects: map[schema.GroupResource][]runtime.Object{v1.Resource(kind): objects}}
+}
+
 func TestDecide(t *testing.T) {
-	all := []*v1.Pod{pod("a", "100m", v1.PodRunning), pod("b", "200m", v1.PodPending), pod("ended", "1", v1.PodSucceeded), pod("idle", "", v1.PodRunning)}
+	all := []runtime.Object{pod("a", "100m", v1.PodRunning), pod("b", "200m", v1.PodPending), pod("ended", "1", v1.PodSucceeded), pod("idle", "", v1.PodRunning)}
 	deadline := pod("d", "1", v1.PodRunning)
 	deadline.Spec.ActiveDeadlineSeconds = ptr.To[int64](5)
 	claim := &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("fast"), Resources: v1.VolumeResourceRequirements{Requests: list("storage", "2Gi")}}}
@@ -60,27 +65,27 @@ func TestDecide(t *testing.T) {
 		"compute": {
 			hard: list("cpu", "1", "requests.cpu", "1", "limits.cpu", "9", "limits.memory", "9Gi", "pods", "9", "requests.example.com/gpu", "4", "memory", "1Gi"),
 			want: list("cpu", "300m", "requests.cpu", "300m", "limits.cpu", "2", "limits.memory", "2Gi", "pods", "3", "requests.example.com/gpu", "2", "memory", "0"),
-			o:    observed{pods: all},
+			o:    of("pods", all...),
 		},
-		"best effort":     {hard: list("pods", "9"), want: list("pods", "1"), scopes: []v1.ResourceQuotaScope{v1.ResourceQuotaScopeBestEffort}, o: observed{pods: all}},
-		"not best effort": {hard: list("pods", "9", "count/pods", "9"), want: list("pods", "2", "count/pods", "3"), scopes: []v1.ResourceQuotaScope{v1.ResourceQuotaScopeNotBestEffort}, o: observed{pods: all}},
-		"terminating":     {hard: list("cpu", "9"), want: list("cpu", "1"), scopes: []v1.ResourceQuotaScope{v1.ResourceQuotaScopeTerminating}, o: observed{pods: append(all, deadline)}},
+		"best effort":     {hard: list("pods", "9"), want: list("pods", "1"), scopes: []v1.ResourceQuotaScope{v1.ResourceQuotaScopeBestEffort}, o: of("pods", all...)},
+		"not best effort": {hard: list("pods", "9", "count/pods", "9"), want: list("pods", "2", "count/pods", "3"), scopes: []v1.ResourceQuotaScope{v1.ResourceQuotaScopeNotBestEffort}, o: of("pods", all...)},
+		"terminating":     {hard: list("cpu", "9"), want: list("cpu", "1"), scopes: []v1.ResourceQuotaScope{v1.ResourceQuotaScopeTerminating}, o: of("pods", append(all, deadline)...)},
 		"counts": {
 			hard: list("configmaps", "5", "count/deployments.apps", "5", "count/unknown.example.com", "1"), want: list("configmaps", "2", "count/deployments.apps", "3"),
 			o: observed{counts: map[schema.GroupResource]int64{v1.Resource("configmaps"): 2, {Group: "apps", Resource: "deployments"}: 3}},
 		},
 		"services": {
 			hard: list("services.nodeports", "9", "services.loadbalancers", "9"), want: list("services.nodeports", "4", "services.loadbalancers", "1"),
-			o: observed{services: []*v1.Service{service(v1.ServiceTypeNodePort), service(v1.ServiceTypeLoadBalancer), service(v1.ServiceTypeClusterIP)}},
+			o: of("services", service(v1.ServiceTypeNodePort), service(v1.ServiceTypeLoadBalancer), service(v1.ServiceTypeClusterIP)),
 		},
 		"claims": {
 			hard: list("requests.storage", "9Gi", "fast.storageclass.storage.k8s.io/requests.storage", "9Gi", "fast.storageclass.storage.k8s.io/persistentvolumeclaims", "9", "slow.storageclass.storage.k8s.io/requests.storage", "1Gi"),
 			want: list("requests.storage", "2Gi", "fast.storageclass.storage.k8s.io/requests.storage", "2Gi", "fast.storageclass.storage.k8s.io/persistentvolumeclaims", "1", "slow.storageclass.storage.k8s.io/requests.storage", "0"),
-			o:    observed{claims: []*v1.PersistentVolumeClaim{claim}},
+			o:    of("persistentvolumeclaims", claim),
 		},
 	} {
 		c.o.quota = &v1.ResourceQuota{Spec: v1.ResourceQuotaSpec{Hard: c.hard, Scopes: c.scopes}}
-		got := decide(c.o)
+		got := decide(c.o, time.Now())
 		same := len(got.Used) == len(c.want)
 		for n, q := range c.want {
 			u, ok := got.Used[n]

@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/internal/zpages"
 )
 
 // Pods are those of the node, with their present status.
@@ -39,6 +40,8 @@ type Config struct {
 	Debug       bool
 	IdleTimeout time.Duration
 	Metrics     prometheus.Gatherer
+	// Program is what /statusz and /flagz tell of; nil serves neither. New sets its paths.
+	Program *zpages.Program
 }
 
 // Server serves the kubelet's API.
@@ -74,8 +77,27 @@ func New(config Config) *Server {
 		mux.HandleFunc("POST /run/{namespace}/{pod}/{container}", s.run)
 		mux.HandleFunc("POST /run/{namespace}/{pod}/{uid}/{container}", s.run)
 	}
+	s.addPages(mux)
 	s.handler = config.Guard.protect(mux)
 	return s
+}
+
+// addPages serves what the program tells of itself.
+func (s *Server) addPages(mux *http.ServeMux) {
+	p := s.Program
+	if p == nil {
+		return
+	}
+	paths := []string{"/healthz", "/pods", "/runningpods", "/stats", "/metrics", zpages.StatusPath}
+	if s.Debug {
+		paths = append(paths, "/containerLogs", "/exec", "/attach", "/portForward", "/run")
+	}
+	mux.Handle(zpages.StatusPath, p.Status())
+	if p.Flags != nil {
+		paths = append(paths, zpages.FlagsPath)
+		mux.Handle(zpages.FlagsPath, p.CommandLine())
+	}
+	p.Paths = func() []string { return paths }
 }
 
 // ServeHTTP implements http.Handler.

@@ -32,6 +32,7 @@ import (
 	"k8s.io/utils/clock"
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/runtime/hollow"
+	"quintet.dev/quintet/internal/zpages"
 )
 
 // engine is a hollow engine whose containers answer.
@@ -104,7 +105,8 @@ func runningPod() *v1.Pod {
 func serve(t *testing.T, guard *Guard) (*httptest.Server, *engine) {
 	t.Helper()
 	e := &engine{Engine: hollow.New(hollow.Options{Clock: clock.RealClock{}}), dialed: make(chan int32, 1)}
-	s := New(Config{Pods: podList{runningPod()}, Engine: e, Clock: clock.RealClock{}, NodeName: "node", Guard: guard, Debug: true, IdleTimeout: time.Minute})
+	s := New(Config{Pods: podList{runningPod()}, Engine: e, Clock: clock.RealClock{}, NodeName: "node", Guard: guard, Debug: true, IdleTimeout: time.Minute,
+		Program: zpages.New("kubelet", time.Now, func() map[string]string { return map[string]string{"node-ip": "10.0.0.1"} })})
 	server := httptest.NewUnstartedServer(s)
 	server.TLS = &tls.Config{NextProtos: []string{"http/1.1"}}
 	server.StartTLS()
@@ -147,6 +149,8 @@ func TestLogs(t *testing.T) {
 		"/containerLogs/ns/p/absent":              {400, "not available"},
 		"/containerLogs/ns/absent/c":              {404, "not found"},
 		"/healthz":                                {200, "ok"},
+		"/statusz":                                {200, "/statusz"},
+		"/flagz":                                  {200, "node-ip"},
 		"/exec/ns/p/w?command=x&output=1&error=1": {404, "container not found"},
 	} {
 		if code, body := get(t, server, path); code != want.code || !strings.Contains(body, want.body) {

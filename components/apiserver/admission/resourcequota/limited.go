@@ -14,6 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/resourcequota/apis/resourcequota/install"
 	"k8s.io/apiserver/pkg/admission/plugin/resourcequota/apis/resourcequota/validation"
 	quota "k8s.io/apiserver/pkg/quota/v1"
+
+	"quintet.dev/quintet/internal/quotas"
 )
 
 // limited are the resources that nobody may use without a quota for them
@@ -39,28 +41,27 @@ func readLimited(file []byte) (limited, error) {
 }
 
 // check refuses an object that uses more of what is limited than before, of which no quota that is about it tells.
-func (l limited) check(a admission.Attributes, quotas []*corev1.ResourceQuota) error {
+func (l limited) check(a admission.Attributes, u use, all []*corev1.ResourceQuota) error {
 	if len(l) == 0 {
 		return nil
 	}
-	of := a.GetResource().GroupResource()
-	more := usageOf(of, a.GetObject())
-	wanted := l.names(of, more)
+	more := u.now
+	wanted := l.names(a.GetResource().GroupResource(), more)
 	if a.GetOperation() == admission.Update {
-		more = quota.SubtractWithNonNegativeResult(more, usageOf(of, a.GetOldObject()))
+		more = quota.SubtractWithNonNegativeResult(more, u.before)
 	}
 	if len(quota.RemoveZeros(more)) == 0 {
 		return nil
 	}
-	for _, q := range quotas {
-		if inScope(a, q) {
+	for _, q := range all {
+		if quotas.About(q, a.GetObject()) {
 			wanted = slices.DeleteFunc(wanted, func(name corev1.ResourceName) bool { _, told := q.Status.Hard[name]; return told })
 		}
 	}
 	if len(wanted) > 0 {
 		return admission.NewForbidden(a, fmt.Errorf("insufficient quota to consume: %v", join(slices.Compact(slices.Sorted(slices.Values(wanted))))))
 	}
-	if scopes := l.uncovered(a.GetObject(), quotas); len(scopes) > 0 {
+	if scopes := l.uncovered(a.GetObject(), all); len(scopes) > 0 {
 		return fmt.Errorf("insufficient quota to match these scopes: %v", scopes)
 	}
 	return nil
@@ -82,11 +83,11 @@ func (l limited) names(of schema.GroupResource, usage corev1.ResourceList) (out 
 }
 
 // uncovered are the limited scopes that an object is in while no quota with that scope is about it.
-func (l limited) uncovered(obj runtime.Object, quotas []*corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
+func (l limited) uncovered(obj runtime.Object, all []*corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
 	covered := map[corev1.ResourceQuotaScope]bool{}
-	for _, q := range quotas {
-		for _, s := range scopesOf(q) {
-			if within(obj, &s) {
+	for _, q := range all {
+		for _, s := range quotas.Scopes(q) {
+			if quotas.Within(obj, &s) {
 				covered[s.ScopeName] = true
 			}
 		}
@@ -94,7 +95,7 @@ func (l limited) uncovered(obj runtime.Object, quotas []*corev1.ResourceQuota) [
 	var out []corev1.ScopedResourceSelectorRequirement
 	for i := range l {
 		for _, s := range l[i].MatchScopes {
-			if within(obj, &s) && !covered[s.ScopeName] {
+			if quotas.Within(obj, &s) && !covered[s.ScopeName] {
 				out = append(out, s)
 			}
 		}

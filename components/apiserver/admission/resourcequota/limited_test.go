@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
@@ -40,7 +41,7 @@ func TestLimitedByDefault(t *testing.T) {
 	} {
 		store := &objectstest.Store{}
 		for _, q := range c.quotas {
-			store.Put(quotas, q)
+			store.Put(kind, q)
 		}
 		err := limit(store, limits, corev1.Resource("pods"), c.pod, nil, false)
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
@@ -51,7 +52,7 @@ func TestLimitedByDefault(t *testing.T) {
 		strings.Replace(limits, "resource: pods", "apiGroup: x", 1): "limitedResources[0].resource: Required value",
 		limits + "more: 1": `unknown field "more"`,
 	} {
-		if _, err := New(nil, []byte(file)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(nil, clock.RealClock{}, []byte(file)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

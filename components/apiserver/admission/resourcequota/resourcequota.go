@@ -12,32 +12,36 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/admission"
 	quota "k8s.io/apiserver/pkg/quota/v1"
+	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
+	"quintet.dev/quintet/internal/quotas"
 )
 
 // Name is the plug-in's.
 const Name = "ResourceQuota"
 
-var quotas = corev1.Resource("resourcequotas")
+var kind = corev1.Resource("resourcequotas")
 
 // Plugin implements the admission.
 type Plugin struct {
 	*admission.Handler
 	objects objects.Store
+	clock   clock.PassiveClock
 	limited limited
 }
 
 var _ admission.ValidationInterface = &Plugin{}
 
 // New returns the plug-in with its configuration, which may be empty. It writes to the status of quotas.
-func New(store objects.Store, file []byte) (*Plugin, error) {
+func New(store objects.Store, clock clock.PassiveClock, file []byte) (*Plugin, error) {
 	limited, err := readLimited(file)
-	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), objects: store, limited: limited}, err
+	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), objects: store, clock: clock, limited: limited}, err
 }
 
 // Validate charges the object to all quotas that count it, or to none.
@@ -45,16 +49,20 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if a.GetNamespace() == "" || a.GetResource().GroupResource() == corev1.Resource("namespaces") || !counted(a) {
 		return nil
 	}
-	list, err := objects.ListAs[*corev1.ResourceQuota](p.objects.List(ctx, quotas, a.GetNamespace()))
+	list, err := objects.ListAs[*corev1.ResourceQuota](p.objects.List(ctx, kind, a.GetNamespace()))
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		return admission.NewForbidden(a, fmt.Errorf("reading quotas: %w", err))
 	}
+	if len(list) == 0 && len(p.limited) == 0 {
+		return nil
+	}
+	u := p.use(ctx, a)
 	var charges []charge
 	for _, q := range list {
-		c, err := newCharge(a, q)
+		c, err := newCharge(a, u, q)
 		if err != nil {
 			return admission.NewForbidden(a, err)
 		}
@@ -62,7 +70,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 			charges = append(charges, *c)
 		}
 	}
-	if err := p.limited.check(a, list); err != nil {
+	if err := p.limited.check(a, u, list); err != nil {
 		return err
 	}
 	for i := range charges {
@@ -74,6 +82,40 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
+// use is what the object of a request uses, and what it used before.
+type use struct{ now, before corev1.ResourceList }
+
+func (p *Plugin) use(ctx context.Context, a admission.Attributes) use {
+	of, cluster, now := a.GetResource().GroupResource(), stored{ctx, p.objects}, p.clock.Now()
+	u := use{now: quotas.Usage(of, a.GetObject(), cluster, now)}
+	if a.GetOperation() == admission.Update {
+		u.before = quotas.Usage(of, a.GetOldObject(), cluster, now)
+	}
+	return u
+}
+
+// stored is what matters to the use of an object, as it is in memory.
+type stored struct {
+	ctx     context.Context
+	objects objects.Reader
+}
+
+func (s stored) DeviceClass(name string) *resourcev1.DeviceClass {
+	class, err := objects.As[*resourcev1.DeviceClass](s.objects.Get(s.ctx, resourcev1.Resource("deviceclasses"), "", name))
+	if err != nil {
+		return nil
+	}
+	return class
+}
+
+func (s stored) Pod(namespace, name string) *corev1.Pod {
+	pod, err := objects.As[*corev1.Pod](s.objects.Get(s.ctx, corev1.Resource("pods"), namespace, name))
+	if err != nil {
+		return nil
+	}
+	return pod
+}
+
 // charge is what one request adds to one quota.
 type charge struct {
 	quota string
@@ -81,12 +123,11 @@ type charge struct {
 }
 
 // newCharge returns nil when the quota does not count the object, or counts nothing more of it than before.
-func newCharge(a admission.Attributes, q *corev1.ResourceQuota) (*charge, error) {
-	if !inScope(a, q) {
+func newCharge(a admission.Attributes, u use, q *corev1.ResourceQuota) (*charge, error) {
+	if !quotas.About(q, a.GetObject()) {
 		return nil, nil
 	}
-	usage := usageOf(a.GetResource().GroupResource(), a.GetObject())
-	names := quota.Intersection(quota.ResourceNames(q.Status.Hard), quota.ResourceNames(usage))
+	names := quota.Intersection(quota.ResourceNames(q.Status.Hard), quota.ResourceNames(u.now))
 	required := requiredOf(a, q)
 	if len(required) > 0 {
 		if err := checkRequired(a.GetObject(), required); err != nil {
@@ -99,10 +140,9 @@ func newCharge(a admission.Attributes, q *corev1.ResourceQuota) (*charge, error)
 	if unknown := quota.Difference(names, quota.ResourceNames(q.Status.Used)); len(unknown) > 0 {
 		return nil, fmt.Errorf("status unknown for quota: %s, resources: %s", q.Name, join(unknown))
 	}
-	delta := quota.Mask(usage, names)
+	delta := quota.Mask(u.now, names)
 	if a.GetOperation() == admission.Update {
-		before := usageOf(a.GetResource().GroupResource(), a.GetOldObject())
-		delta = quota.SubtractWithNonNegativeResult(delta, quota.Mask(before, names))
+		delta = quota.SubtractWithNonNegativeResult(delta, quota.Mask(u.before, names))
 	}
 	delta = quota.RemoveZeros(delta)
 	if len(delta) == 0 {
@@ -116,7 +156,7 @@ var errUnchanged = errors.New("dry run")
 
 // book adds a charge to the quota as it is stored, if there is room for it.
 func (p *Plugin) book(ctx context.Context, a admission.Attributes, c *charge) error {
-	_, err := p.objects.UpdateStatus(ctx, quotas, a.GetNamespace(), c.quota, func(obj kinds.Object) (kinds.Object, error) {
+	_, err := p.objects.UpdateStatus(ctx, kind, a.GetNamespace(), c.quota, func(obj kinds.Object) (kinds.Object, error) {
 		q, err := objects.As[*corev1.ResourceQuota](obj, nil)
 		if err != nil {
 			return nil, err
@@ -144,7 +184,7 @@ func (p *Plugin) refund(ctx context.Context, a admission.Attributes, charges []c
 		return
 	}
 	for i := range charges {
-		_, _ = p.objects.UpdateStatus(ctx, quotas, a.GetNamespace(), charges[i].quota, func(obj kinds.Object) (kinds.Object, error) {
+		_, _ = p.objects.UpdateStatus(ctx, kind, a.GetNamespace(), charges[i].quota, func(obj kinds.Object) (kinds.Object, error) {
 			q, err := objects.As[*corev1.ResourceQuota](obj, nil)
 			if err != nil {
 				return nil, err

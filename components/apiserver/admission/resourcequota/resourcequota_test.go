@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver/objects"
@@ -47,7 +48,7 @@ func limit(store objects.Store, config string, gr schema.GroupResource, obj, old
 	if old != nil {
 		op = admission.Update
 	}
-	p, err := New(store, []byte(config))
+	p, err := New(store, clock.RealClock{}, []byte(config))
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func limit(store objects.Store, config string, gr schema.GroupResource, obj, old
 
 func used(t *testing.T, store objects.Store, name string) corev1.ResourceList {
 	t.Helper()
-	q, err := objects.As[*corev1.ResourceQuota](store.Get(context.Background(), quotas, "ns", name))
+	q, err := objects.As[*corev1.ResourceQuota](store.Get(context.Background(), kind, "ns", name))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestCharges(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			store := &objectstest.Store{}
-			store.Put(quotas, tt.quota)
+			store.Put(kind, tt.quota)
 			if err := validate(store, tt.resource, tt.obj, tt.old, true); (err == nil) != (tt.want == "") || store.Writes != 0 {
 				t.Errorf("dry run: %v, %d writes", err, store.Writes)
 			}
@@ -132,8 +133,8 @@ func TestCharges(t *testing.T) {
 
 func TestAllOrNone(t *testing.T) {
 	store := &objectstest.Store{}
-	store.Put(quotas, newQuota("a", list("pods", "5"), list("pods", "0")))
-	store.Put(quotas, newQuota("b", list("pods", "0"), list("pods", "0")))
+	store.Put(kind, newQuota("a", list("pods", "5"), list("pods", "0")))
+	store.Put(kind, newQuota("b", list("pods", "0"), list("pods", "0")))
 	if err := validate(store, corev1.Resource("pods"), pod(nil, nil), nil, false); err == nil {
 		t.Fatal("no error")
 	}
@@ -144,7 +145,7 @@ func TestAllOrNone(t *testing.T) {
 
 func TestRace(t *testing.T) {
 	store := &objectstest.Store{}
-	store.Put(quotas, newQuota("q", list("pods", "10"), list("pods", "0")))
+	store.Put(kind, newQuota("q", list("pods", "10"), list("pods", "0")))
 	var admitted atomic.Int32
 	var group sync.WaitGroup
 	for range 50 {

@@ -24,6 +24,7 @@ type binding struct {
 	namespace, name string
 	role            rbacv1.RoleRef
 	subject         rbacv1.Subject
+	reason          string // of what it allows
 }
 
 type objectKey struct{ namespace, name string }
@@ -72,7 +73,9 @@ func (x *index) replaceBinding(namespace, name string, role rbacv1.RoleRef, old,
 	}
 	for i := range new {
 		if key, ok := subjectKey(&new[i], namespace); ok {
-			list := append(slices.Clone(bySubject[key]), binding{namespace: namespace, name: name, role: role, subject: new[i]})
+			b := binding{namespace: namespace, name: name, role: role, subject: new[i]}
+			b.reason = "RBAC: allowed by " + b.String()
+			list := append(slices.Clone(bySubject[key]), b)
 			slices.SortFunc(list, func(a, b binding) int { return cmp.Compare(a.name, b.name) })
 			bySubject[key] = list
 		}

@@ -94,7 +94,7 @@ func (r *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 		return allowedBy == nil
 	})
 	if allowedBy != nil {
-		return authorizer.DecisionAllow, "RBAC: allowed by " + allowedBy.String(), nil
+		return authorizer.DecisionAllow, allowedBy.reason, nil
 	}
 	reason := ""
 	if len(errs) > 0 {

@@ -65,6 +65,9 @@ func (o Offer) Accept(r *http.Request) (Choice, error) {
 	if m, ok := serial.ParseMediaType(header); ok && slices.Contains(o.Media, m) {
 		return Choice{Media: m, Pretty: Pretty(r)}, nil
 	}
+	if m, ok := o.plain(header); ok {
+		return Choice{Media: m, Pretty: Pretty(r)}, nil
+	}
 	formats := o.formats()
 	for _, clause := range goautoneg.ParseAccept(header) {
 		for _, m := range formats {
@@ -76,6 +79,23 @@ func (o Offer) Accept(r *http.Request) (Choice, error) {
 	}
 	return Choice{}, notAcceptable(formats, serial.MediaType.String)
 }
+
+// plain chooses from a list of media types that has nothing but these, as client-go's, in their order. It finds none where the list
+// is to be looked at closely.
+func (o Offer) plain(header string) (serial.MediaType, bool) {
+	if strings.ContainsAny(header, "; *") || strings.Count(header, ",") > maxPlain {
+		return 0, false
+	}
+	for media := range strings.SplitSeq(header, ",") {
+		if m, ok := serial.ParseMediaType(media); ok && slices.Contains(o.Media, m) {
+			return m, true
+		}
+	}
+	return 0, false
+}
+
+// maxPlain is how many commas there may be in a list of which equals surely keep their order when they are sorted.
+const maxPlain = 8
 
 // match tells whether the clause can be served in a format.
 func (o Offer) match(clause *goautoneg.Accept, m serial.MediaType) (Choice, bool) {

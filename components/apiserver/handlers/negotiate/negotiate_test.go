@@ -23,6 +23,8 @@ func TestAccept(t *testing.T) {
 		"any application":      {accept: "application/*", want: Choice{Media: serial.JSON}},
 		"YAML":                 {accept: "application/yaml", want: Choice{Media: serial.YAML}},
 		"the first known":      {accept: "text/html, application/vnd.kubernetes.protobuf, application/json", want: Choice{Media: serial.Protobuf}},
+		"a plain list":         {accept: "text/html,application/vnd.kubernetes.protobuf,application/json", want: Choice{Media: serial.Protobuf}},
+		"a plain list of none": {accept: "text/html,text/plain", fails: true},
 		"by quality":           {accept: "application/json;q=0.1,application/yaml;q=0.9", want: Choice{Media: serial.YAML}},
 		"table":                {accept: table + ",application/json", want: Choice{Media: serial.JSON, Shape: Table, Version: "v1"}},
 		"table of old":         {accept: "application/yaml;as=Table;v=v1beta1;g=meta.k8s.io", want: Choice{Media: serial.YAML, Shape: Table, Version: "v1beta1"}},

@@ -12,6 +12,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	definitions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
 	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -108,9 +109,16 @@ func disarm(v **apiextensions.CustomResourceValidation, fields *[]apiextensions.
 		*v = nil
 	default:
 		if _, err := structural.NewStructural((*v).OpenAPIV3Schema); err != nil {
-			*fields = nil
+			*fields = slices.DeleteFunc(*fields, leadsIntoSchema)
 		}
 	}
+}
+
+// leadsIntoSchema tells whether the path of a field is one that has to be followed to be judged.
+func leadsIntoSchema(f apiextensions.SelectableField) bool {
+	const noField = "does not refer to a valid field"
+	_, _, err := cel.ValidFieldPath(f.JSONPath, &structural.Structural{}, cel.WithFieldPathAllowArrayNotation(false))
+	return err != nil && err.Error() == noField
 }
 
 // Warnings name formats that nothing checks; on an update, those that are new.

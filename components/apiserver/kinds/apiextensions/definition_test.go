@@ -10,13 +10,17 @@ import (
 
 // TestSchemasThatAreNone: what can't be looked at for selectable fields is refused, and nothing worse.
 func TestSchemasThatAreNone(t *testing.T) {
+	notStructural := &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{ID: "x", Type: "object"}}
 	for name, c := range map[string]struct {
 		schema *apiextensionsv1.CustomResourceValidation
+		path   string
 		want   string
 	}{
-		"none":           {nil, "spec.versions[0].schema.openAPIV3Schema: Required value"},
-		"empty":          {&apiextensionsv1.CustomResourceValidation{}, "spec.versions[0].schema.openAPIV3Schema: Required value"},
-		"not structural": {&apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{ID: "x", Type: "object"}}, "id"},
+		"none":           {nil, ".a", "spec.versions[0].schema.openAPIV3Schema: Required value"},
+		"empty":          {&apiextensionsv1.CustomResourceValidation{}, ".a", "spec.versions[0].schema.openAPIV3Schema: Required value"},
+		"not structural": {notStructural, ".a", "id"},
+		"and no path":    {notStructural, "a", `spec.selectableFields[0].jsonPath: Invalid value: "a": is an invalid path: expected [ or . but got: a`},
+		"which is told":  {notStructural, "a", `spec.schema.openAPIV3Schema: Invalid value: ""`},
 	} {
 		obj := &apiextensionsv1.CustomResourceDefinition{
 			ObjectMeta: metav1.ObjectMeta{Name: "as.example.com"},
@@ -25,7 +29,7 @@ func TestSchemasThatAreNone(t *testing.T) {
 				Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: "as", Kind: "A"},
 				Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 					Name: "v1", Served: true, Storage: true, Schema: c.schema,
-					SelectableFields: []apiextensionsv1.SelectableField{{JSONPath: ".a"}},
+					SelectableFields: []apiextensionsv1.SelectableField{{JSONPath: c.path}},
 				}},
 			},
 		}

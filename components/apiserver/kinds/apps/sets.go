@@ -83,6 +83,8 @@ func DefaultStatefulSet(s *appsv1.StatefulSet) {
 			c.Status.Phase = corev1.ClaimPending
 		}
 		podspec.DefaultClaimSpec(&c.Spec)
+		podspec.RoundUp(c.Status.Capacity)
+		podspec.RoundUp(c.Status.AllocatedResources)
 	}
 	if spec.PodManagementPolicy == "" {
 		spec.PodManagementPolicy = appsv1.OrderedReadyPodManagement

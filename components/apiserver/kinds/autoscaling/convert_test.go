@@ -43,6 +43,19 @@ func TestV2SurvivesV1(t *testing.T) {
 	}
 }
 
+// TestV2HasNoAnnotationsOfV1: what they would say, fields of v2 say.
+func TestV2HasNoAnnotationsOfV1(t *testing.T) {
+	given := map[string]string{metricsAnnotation: "[]", behaviorAnnotation: "junk", "mine": "kept"}
+	h := &autoscalingv2.HorizontalPodAutoscaler{}
+	h.Annotations = given
+	if Default(h); len(h.Annotations) != 1 || h.Annotations["mine"] != "kept" {
+		t.Errorf("got %v", h.Annotations)
+	}
+	if len(given) != 3 {
+		t.Errorf("the map itself was changed to %v", given)
+	}
+}
+
 func TestV1WithoutTarget(t *testing.T) {
 	h := FromV1(&autoscalingv1.HorizontalPodAutoscaler{})
 	if len(h.Spec.Metrics) != 1 || *h.Spec.Metrics[0].Resource.Target.AverageUtilization != defaultCPU {

@@ -14,8 +14,9 @@ const defaultCPU = int32(80)
 // DefaultV1 sets the defaults of v1 that don't depend on annotations.
 func DefaultV1(h *autoscalingv1.HorizontalPodAutoscaler) { setDefault(&h.Spec.MinReplicas, 1) }
 
-// Default sets the defaults of v2.
+// Default sets the defaults of v2, which has fields for what annotations carry in v1.
 func Default(h *autoscalingv2.HorizontalPodAutoscaler) {
+	h.Annotations = annotated(h.Annotations, nil)
 	setDefault(&h.Spec.MinReplicas, 1)
 	if len(h.Spec.Metrics) == 0 {
 		h.Spec.Metrics = []autoscalingv2.MetricSpec{cpuMetric(defaultCPU)}

@@ -60,7 +60,8 @@ func keptTemplate(new, old *batchv1.Job, at *field.Path) field.ErrorList {
 		return nil
 	}
 	munged := was.Spec.DeepCopy()
-	munged.NodeSelector, munged.Affinity, munged.Tolerations = is.Spec.NodeSelector, is.Spec.Affinity, is.Spec.Tolerations
+	munged.NodeSelector, munged.Tolerations = is.Spec.NodeSelector, is.Spec.Tolerations
+	munged.Affinity = withNodeAffinity(was.Spec.Affinity, is.Spec.Affinity)
 	munged.SchedulingGates = is.Spec.SchedulingGates
 	takeResources(munged.Containers, is.Spec.Containers)
 	takeResources(munged.InitContainers, is.Spec.InitContainers)
@@ -68,6 +69,22 @@ func keptTemplate(new, old *batchv1.Job, at *field.Path) field.ErrorList {
 		return field.ErrorList{immutable(at.Child("spec"), podspec.UnversionedSpec(&is.Spec))}
 	}
 	return nil
+}
+
+// withNodeAffinity is an affinity with what another says of nodes; none and one of nothing are the same.
+func withNodeAffinity(old, new *corev1.Affinity) *corev1.Affinity {
+	out := &corev1.Affinity{}
+	if old != nil {
+		*out = *old
+	}
+	out.NodeAffinity = nil
+	if new == nil && *out == (corev1.Affinity{}) {
+		return nil
+	}
+	if new != nil {
+		out.NodeAffinity = new.NodeAffinity
+	}
+	return out
 }
 
 func idle(j *batchv1.Job) bool {

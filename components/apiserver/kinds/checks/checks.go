@@ -156,6 +156,3 @@ func Text(value string, path *field.Path, check func(string) []string) field.Err
 	}
 	return errs
 }
-
-// Subdomain checks the name of an object of most kinds.
-func Subdomain(name string) []string { return validation.NameIsDNSSubdomain(name, false) }

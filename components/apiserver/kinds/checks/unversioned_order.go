@@ -9,7 +9,7 @@ import (
 // follows tells of fields that stand elsewhere in upstream's unversioned types: after which other field.
 var follows = map[reflect.Type]map[string]string{
 	reflect.TypeFor[corev1.VolumeSource]():           {"Quobyte": "RBD"},
-	reflect.TypeFor[corev1.PersistentVolumeSource](): {"Quobyte": "RBD"},
+	reflect.TypeFor[corev1.PersistentVolumeSource](): {"Quobyte": "RBD", "FlexVolume": "ISCSI"},
 }
 
 // fieldOrder lists the fields of a struct, by their index, as the unversioned type has them.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -11,6 +12,14 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
+
+// ControllerName checks the name of a controller, but not one to generate it from.
+func ControllerName(name string, prefix bool) []string {
+	if prefix {
+		return nil
+	}
+	return content.IsDNS1123Subdomain(name)
+}
 
 // DefaultController sets the defaults of a replication controller: selector and labels follow the template.
 func DefaultController(r *corev1.ReplicationController) {

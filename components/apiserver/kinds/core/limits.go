@@ -1,12 +1,15 @@
 package core
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
@@ -14,6 +17,9 @@ import (
 func DefaultLimitRange(l *corev1.LimitRange) {
 	for i := range l.Spec.Limits {
 		item := &l.Spec.Limits[i]
+		for _, list := range []corev1.ResourceList{item.Max, item.Min, item.Default, item.DefaultRequest, item.MaxLimitRequestRatio} {
+			podspec.RoundUp(list)
+		}
 		if item.Type != corev1.LimitTypeContainer {
 			continue
 		}
@@ -29,11 +35,25 @@ func DefaultLimitRange(l *corev1.LimitRange) {
 	}
 }
 
+// NameLimitRange gives one that has no name some.
+func NameLimitRange(_ context.Context, l *corev1.LimitRange) {
+	if l.Name == "" {
+		l.Name = string(uuid.NewUUID())
+	}
+}
+
 func fill(into, from corev1.ResourceList) {
 	for name, q := range from {
 		if _, set := into[name]; !set {
 			into[name] = q.DeepCopy()
 		}
+	}
+}
+
+// DefaultQuota rounds what is counted.
+func DefaultQuota(q *corev1.ResourceQuota) {
+	for _, list := range []corev1.ResourceList{q.Spec.Hard, q.Status.Hard, q.Status.Used} {
+		podspec.RoundUp(list)
 	}
 }
 

@@ -27,7 +27,7 @@ func DefaultNamespace(n *corev1.Namespace) {
 func ValidateNamespace(n *corev1.Namespace) field.ErrorList {
 	var errs field.ErrorList
 	for _, f := range n.Spec.Finalizers {
-		errs = append(errs, finalizerName(string(f), field.NewPath("spec", "finalizers"))...)
+		errs = append(errs, FinalizerName(string(f), field.NewPath("spec", "finalizers"))...)
 	}
 	return errs
 }
@@ -36,7 +36,7 @@ func ValidateNamespace(n *corev1.Namespace) field.ErrorList {
 func ValidateNamespaceFinalize(new, _ *corev1.Namespace) field.ErrorList {
 	var errs field.ErrorList
 	for i, f := range new.Spec.Finalizers {
-		errs = append(errs, finalizerName(string(f), field.NewPath("spec", "finalizers").Index(i))...)
+		errs = append(errs, FinalizerName(string(f), field.NewPath("spec", "finalizers").Index(i))...)
 	}
 	return errs
 }
@@ -56,8 +56,8 @@ func ValidateNamespaceStatusUpdate(new, _ *corev1.Namespace) field.ErrorList {
 	return nil
 }
 
-// finalizerName checks one of spec.finalizers: a qualified name, with a domain unless it is a known one.
-func finalizerName(name string, path *field.Path) field.ErrorList {
+// FinalizerName checks one of a namespace's spec.finalizers, or of what is as strict: a qualified name, with a domain unless it is a known one.
+func FinalizerName(name string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, msg := range utilvalidation.IsQualifiedName(name) {
 		errs = append(errs, field.Invalid(path, name, msg))

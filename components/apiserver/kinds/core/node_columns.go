@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
@@ -18,6 +19,8 @@ const (
 // DefaultNode makes the two forms of the pod CIDR agree, and what isn't said to be allocatable the whole capacity.
 func DefaultNode(n *corev1.Node) {
 	SyncPodCIDR(n)
+	podspec.RoundUp(n.Status.Capacity)
+	podspec.RoundUp(n.Status.Allocatable)
 	if n.Status.Allocatable == nil && n.Status.Capacity != nil {
 		n.Status.Allocatable = n.Status.Capacity.DeepCopy()
 	}

@@ -15,46 +15,62 @@ import (
 // DefaultVolume sets the defaults of a persistent volume.
 func DefaultVolume(v *corev1.PersistentVolume) {
 	setString(&v.Status.Phase, corev1.VolumePending)
+	podspec.RoundUp(v.Spec.Capacity)
 	s := &v.Spec
 	setString(&s.PersistentVolumeReclaimPolicy, corev1.PersistentVolumeReclaimRetain)
 	setDefault(&s.VolumeMode, corev1.PersistentVolumeFilesystem)
-	switch {
-	case s.HostPath != nil:
+	DefaultVolumeSource(&s.PersistentVolumeSource)
+}
+
+// DefaultVolumeSource sets the defaults of where a volume comes from, of each place if there are several.
+func DefaultVolumeSource(s *corev1.PersistentVolumeSource) {
+	if s.HostPath != nil {
 		setDefault(&s.HostPath.Type, corev1.HostPathUnset)
-	case s.ISCSI != nil:
+	}
+	if s.ISCSI != nil {
 		setString(&s.ISCSI.ISCSIInterface, "default")
-	case s.RBD != nil:
+	}
+	if s.RBD != nil {
 		setString(&s.RBD.RBDPool, "rbd")
 		setString(&s.RBD.RadosUser, "admin")
 		setString(&s.RBD.Keyring, "/etc/ceph/keyring")
-	case s.AzureDisk != nil:
+	}
+	if s.AzureDisk != nil {
 		podspec.DefaultAzureDisk(s.AzureDisk)
-	case s.ScaleIO != nil:
+	}
+	if s.ScaleIO != nil {
 		setString(&s.ScaleIO.StorageMode, "ThinProvisioned")
 		setString(&s.ScaleIO.FSType, "xfs")
 	}
 }
 
-// PrepareVolumeStatus notes when the phase changed.
-func PrepareVolumeStatus(new *corev1.PersistentVolume, oldPhase corev1.PersistentVolumePhase, now time.Time) {
-	if new.Status.Phase != oldPhase {
-		new.Status.LastPhaseTransitionTime = &metav1.Time{Time: now}
+// PrepareVolumeStatus notes when the phase changed, where whoever changes it doesn't say.
+func PrepareVolumeStatus(new, old *corev1.PersistentVolume, now time.Time) {
+	is, was := &new.Status, &old.Status
+	switch {
+	case is.Phase == was.Phase && is.LastPhaseTransitionTime == nil:
+		is.LastPhaseTransitionTime = was.LastPhaseTransitionTime
+	case is.Phase != was.Phase && (is.LastPhaseTransitionTime == nil || is.LastPhaseTransitionTime.Equal(was.LastPhaseTransitionTime)):
+		is.LastPhaseTransitionTime = &metav1.Time{Time: now}
 	}
 }
 
 // DefaultClaim sets the defaults of a persistent volume claim.
 func DefaultClaim(c *corev1.PersistentVolumeClaim) {
 	setString(&c.Status.Phase, corev1.ClaimPending)
+	podspec.RoundUp(c.Status.Capacity)
+	podspec.RoundUp(c.Status.AllocatedResources)
 	podspec.DefaultClaimSpec(&c.Spec)
 }
 
-// NormalizeSource makes the two forms of a claim's data source agree, where they can. What can't be a source is dropped:
-// one of another namespace, and, in the older form, whatever is neither a claim nor a snapshot.
-func NormalizeSource(s *corev1.PersistentVolumeClaimSpec) {
-	if r := s.DataSourceRef; r != nil && r.Namespace != nil && *r.Namespace != "" {
+// NormalizeSource makes the two forms of a claim's data source agree, where they can. What can't be a source is dropped, unless the
+// claim had one before (has, which may be nil): one of another namespace, and, in the older form, whatever is neither a claim nor a
+// snapshot.
+func NormalizeSource(s, has *corev1.PersistentVolumeClaimSpec) {
+	if s.DataSourceRef != nil && elsewhere(s.DataSourceRef) && (has == nil || has.DataSourceRef == nil) {
 		s.DataSourceRef = nil
 	}
-	if s.DataSourceRef == nil && s.DataSource != nil && !isSource(s.DataSource) {
+	if s.DataSourceRef == nil && s.DataSource != nil && !isSource(s.DataSource) && (has == nil || has.DataSource == nil) {
 		s.DataSource = nil
 	}
 	switch {
@@ -62,12 +78,14 @@ func NormalizeSource(s *corev1.PersistentVolumeClaimSpec) {
 		s.DataSourceRef = &corev1.TypedObjectReference{
 			APIGroup: s.DataSource.APIGroup, Kind: s.DataSource.Kind, Name: s.DataSource.Name,
 		}
-	case s.DataSource == nil && s.DataSourceRef != nil:
+	case s.DataSource == nil && s.DataSourceRef != nil && !elsewhere(s.DataSourceRef):
 		s.DataSource = &corev1.TypedLocalObjectReference{
 			APIGroup: s.DataSourceRef.APIGroup, Kind: s.DataSourceRef.Kind, Name: s.DataSourceRef.Name,
 		}
 	}
 }
+
+func elsewhere(r *corev1.TypedObjectReference) bool { return r.Namespace != nil && *r.Namespace != "" }
 
 func isSource(d *corev1.TypedLocalObjectReference) bool {
 	switch show.Or(d.APIGroup, "") {

@@ -79,7 +79,7 @@ func ValidateClaim(c *corev1.PersistentVolumeClaim) field.ErrorList {
 
 // ValidateClaimUpdate checks a change: a claim may be bound, and a bound one may grow and change its class of attributes.
 func ValidateClaimUpdate(new, old *corev1.PersistentVolumeClaim) field.ErrorList {
-	errs := ValidateClaim(new)
+	errs := podspec.ClaimSpecUpdate(&new.Spec, &old.Spec, field.NewPath("spec"))
 	path := field.NewPath("spec")
 	storage := path.Child("resources", "requests", "storage")
 	is, was := new.Spec.DeepCopy(), old.Spec.DeepCopy()

@@ -95,10 +95,23 @@ func sources(s *corev1.PersistentVolumeSpec, pv string, path *field.Path) []sour
 		}},
 		{name: "local", set: v.Local != nil, check: func(*field.Path) field.ErrorList { return local(s, path) }},
 		{name: "storageos", set: v.StorageOS != nil, check: func(at *field.Path) field.ErrorList {
-			return append(checks.Required(v.StorageOS.VolumeName, at.Child("volumeName")), objectSecret(v.StorageOS.SecretRef, at.Child("secretRef"))...)
+			return storageOS(v.StorageOS, at)
 		}},
 		{name: "csi", set: v.CSI != nil, check: func(at *field.Path) field.ErrorList { return csi(v.CSI, at) }},
 	}
+}
+
+func storageOS(s *corev1.StorageOSPersistentVolumeSource, at *field.Path) field.ErrorList {
+	errs := checks.Required(s.VolumeName, at.Child("volumeName"))
+	for _, label := range []struct{ name, value string }{{"volumeName", s.VolumeName}, {"volumeNamespace", s.VolumeNamespace}} {
+		if label.value == "" {
+			continue
+		}
+		for _, msg := range utilvalidation.IsDNS1123Label(label.value) {
+			errs = append(errs, field.Invalid(at.Child(label.name), label.value, msg))
+		}
+	}
+	return append(errs, objectSecret(s.SecretRef, at.Child("secretRef"))...)
 }
 
 func monitors(list []string, at *field.Path) field.ErrorList {

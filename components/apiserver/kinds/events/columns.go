@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,10 +54,7 @@ func Row(e *corev1.Event) []any {
 }
 
 func source(e *corev1.Event) string {
-	who, where := e.Source.Component, e.Source.Host
-	if who == "" {
-		who, where = e.ReportingController, e.ReportingInstance
-	}
+	who, where := cmp.Or(e.Source.Component, e.ReportingController), cmp.Or(e.Source.Host, e.ReportingInstance)
 	if where != "" {
 		return who + ", " + where
 	}

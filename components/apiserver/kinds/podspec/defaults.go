@@ -1,6 +1,8 @@
 package podspec
 
 import (
+	"strings"
+
 	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -27,12 +29,7 @@ func DefaultPod(pod *corev1.Pod) {
 	setDefault(&spec.EnableServiceLinks, true)
 	Default(spec)
 	SyncStatusIPs(&pod.Status)
-	for i := range pod.Status.InitContainerStatuses {
-		roundUp(pod.Status.InitContainerStatuses[i].AllocatedResources)
-	}
-	for i := range pod.Status.ContainerStatuses {
-		roundUp(pod.Status.ContainerStatuses[i].AllocatedResources)
-	}
+	roundUpStatus(&pod.Status)
 }
 
 // DefaultTemplate sets the defaults of a pod template.
@@ -73,10 +70,10 @@ func Default(spec *corev1.PodSpec) {
 		defaultContainer(&c)
 		spec.EphemeralContainers[i].EphemeralContainerCommon = corev1.EphemeralContainerCommon(c)
 	}
-	roundUp(spec.Overhead)
+	RoundUp(spec.Overhead)
 	if r := spec.Resources; r != nil {
-		roundUp(r.Limits)
-		roundUp(r.Requests)
+		RoundUp(r.Limits)
+		RoundUp(r.Requests)
 	}
 }
 
@@ -101,8 +98,8 @@ func defaultContainer(c *corev1.Container) {
 			setDefault(&from.FileKeyRef.Optional, false)
 		}
 	}
-	roundUp(c.Resources.Limits)
-	roundUp(c.Resources.Requests)
+	RoundUp(c.Resources.Limits)
+	RoundUp(c.Resources.Requests)
 	for _, p := range []*corev1.Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
 		defaultProbe(p)
 	}
@@ -138,6 +135,9 @@ func defaultHTTPGet(a *corev1.HTTPGetAction) {
 
 // pullPolicy is Always for images whose tag is latest, given or implied.
 func pullPolicy(image string) corev1.PullPolicy {
+	if i := strings.LastIndexAny(image, "/:"); i >= 0 && image[i] == ':' && image[i+1:] != "latest" && !strings.Contains(image, "@") {
+		return corev1.PullIfNotPresent // whether it can be parsed or not
+	}
 	named, err := reference.ParseNormalizedNamed(image)
 	if err != nil {
 		return corev1.PullIfNotPresent // the image won't be pulled at all
@@ -167,13 +167,32 @@ func requestsFromLimits(r *corev1.ResourceRequirements) {
 	}
 }
 
-// roundUp rounds to thousandths: nothing finer is stored.
-func roundUp(list corev1.ResourceList) {
+// RoundUp rounds to thousandths: nothing finer is stored.
+func RoundUp(list corev1.ResourceList) {
 	for name, q := range list {
 		if q.RoundUp(resource.Milli) {
 			continue // it was exact
 		}
 		list[name] = q
+	}
+}
+
+// roundUpStatus does so with what nodes tell of a pod.
+func roundUpStatus(s *corev1.PodStatus) {
+	RoundUp(s.AllocatedResources)
+	roundUpResources(s.Resources)
+	for _, list := range [][]corev1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
+		for i := range list {
+			RoundUp(list[i].AllocatedResources)
+			roundUpResources(list[i].Resources)
+		}
+	}
+}
+
+func roundUpResources(r *corev1.ResourceRequirements) {
+	if r != nil {
+		RoundUp(r.Limits)
+		RoundUp(r.Requests)
 	}
 }
 

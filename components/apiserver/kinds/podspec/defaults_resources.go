@@ -7,15 +7,14 @@ import (
 )
 
 // defaultPodResources fills in what a pod that has resources of its own leaves out (KEP-2837): limits of huge pages from
-// what its containers ask for, and, where the pod has limits, requests from those of its containers and then from its
+// those of its containers, and, where the pod has limits, requests from those of its containers and then from its
 // limits.
 func defaultPodResources(pod *corev1.Pod) {
 	r := pod.Spec.Resources
 	if len(r.Requests) == 0 && len(r.Limits) == 0 {
 		return
 	}
-	sum := resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})
-	for name, q := range sum {
+	for name, q := range resourcehelper.AggregateContainerLimits(pod, resourcehelper.PodResourcesOptions{}) {
 		if _, set := r.Requests[name]; hugePages(name) && !set {
 			setAmount(&r.Limits, name, q)
 		}
@@ -23,7 +22,7 @@ func defaultPodResources(pod *corev1.Pod) {
 	if len(r.Limits) == 0 {
 		return
 	}
-	for name, q := range sum {
+	for name, q := range resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{}) {
 		if !hugePages(name) && resourcehelper.IsSupportedPodLevelResource(name) {
 			setAmount(&r.Requests, name, q)
 		}

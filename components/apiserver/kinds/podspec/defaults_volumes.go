@@ -60,8 +60,8 @@ func DefaultAzureDisk(d *corev1.AzureDiskVolumeSource) {
 // DefaultClaimSpec sets the defaults of a persistent volume claim, also where it stands in a template.
 func DefaultClaimSpec(spec *corev1.PersistentVolumeClaimSpec) {
 	setDefault(&spec.VolumeMode, corev1.PersistentVolumeFilesystem)
-	roundUp(spec.Resources.Limits)
-	roundUp(spec.Resources.Requests)
+	RoundUp(spec.Resources.Limits)
+	RoundUp(spec.Resources.Requests)
 }
 
 func defaultProjected(p *corev1.ProjectedVolumeSource) {

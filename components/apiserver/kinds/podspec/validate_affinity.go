@@ -10,6 +10,8 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 func validateAffinity(a *corev1.Affinity, path *field.Path) field.ErrorList {
@@ -81,7 +83,7 @@ func nodeTerm(t *corev1.NodeSelectorTerm, required bool, path *field.Path) field
 		default:
 			errs = append(errs, field.Invalid(at.Child("operator"), r.Operator, "not a valid selector operator"))
 		}
-		errs = append(errs, metavalidation.ValidateLabelName(r.Key, at.Child("key"))...)
+		errs = append(errs, checks.LabelKey(r.Key, at.Child("key"))...)
 		for j, v := range r.Values {
 			if required {
 				errs = append(errs, problems(v, at.Child("values").Index(j), utilvalidation.IsValidLabelValue)...)
@@ -109,7 +111,7 @@ func nodeField(r *corev1.NodeSelectorRequirement, at *field.Path) field.ErrorLis
 		return append(errs, field.Invalid(at.Child("key"), r.Key, "not a valid field selector key"))
 	}
 	for i, v := range r.Values {
-		errs = append(errs, problems(v, at.Child("values").Index(i), subdomain)...)
+		errs = append(errs, problems(v, at.Child("values").Index(i), checks.Subdomain)...)
 	}
 	return errs
 }
@@ -146,7 +148,7 @@ func podTerm(t *corev1.PodAffinityTerm, at *field.Path) field.ErrorList {
 	if t.TopologyKey == "" {
 		errs = append(errs, field.Required(at.Child("topologyKey"), "can not be empty"))
 	}
-	return append(errs, metavalidation.ValidateLabelName(t.TopologyKey, at.Child("topologyKey"))...)
+	return append(errs, checks.LabelKey(t.TopologyKey, at.Child("topologyKey"))...)
 }
 
 func namespaceName(name string) []string { return validation.ValidateNamespaceName(name, false) }
@@ -161,7 +163,7 @@ func ownKeys(keys []string, s *metav1.LabelSelector, path *field.Path) field.Err
 	}
 	var errs field.ErrorList
 	for i, key := range keys {
-		errs = append(errs, metavalidation.ValidateLabelName(key, path.Index(i))...)
+		errs = append(errs, checks.LabelKey(key, path.Index(i))...)
 	}
 	return errs
 }

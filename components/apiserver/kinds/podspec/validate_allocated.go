@@ -4,8 +4,9 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // dropDisabledStatus removes what belongs to features that are off: node allocatable resources of claims (KEP-5517), and
@@ -64,7 +65,7 @@ func validateExtendedClaim(status *corev1.PodExtendedResourceClaimStatus, spec *
 			errs = append(errs, field.Invalid(at.Child("resourceName"), m.ResourceName,
 				"must match the extended resource name of an entry in spec.initContainers.resources.requests or spec.containers.resources.requests"))
 		}
-		errs = append(errs, problems(m.RequestName, path.Child("requestName"), utilvalidation.IsDNS1123Label)...)
+		errs = append(errs, problems(m.RequestName, path.Child("requestName"), checks.Label)...)
 		if seen[m] {
 			errs = append(errs, field.Duplicate(at.Child("containerName"), m.ContainerName),
 				field.Duplicate(at.Child("resourceName"), m.ResourceName), field.Duplicate(at.Child("requestName"), m.RequestName))
@@ -74,7 +75,7 @@ func validateExtendedClaim(status *corev1.PodExtendedResourceClaimStatus, spec *
 	if status.ResourceClaimName == "" {
 		return append(errs, field.Required(path.Child("resourceClaimName"), ""))
 	}
-	return append(errs, problems(status.ResourceClaimName, path.Child("resourceClaimName"), subdomain)...)
+	return append(errs, problems(status.ResourceClaimName, path.Child("resourceClaimName"), checks.Subdomain)...)
 }
 
 // validateAllocated checks what is told of the health of devices (KEP-4680).

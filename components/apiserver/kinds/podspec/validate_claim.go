@@ -8,10 +8,22 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // ClaimSpec checks the spec of a persistent volume claim.
 func ClaimSpec(s *corev1.PersistentVolumeClaimSpec, path *field.Path) field.ErrorList {
+	return claimSpec(s, path, true)
+}
+
+// ClaimSpecUpdate does the same for a change: the group of a source is not looked at if there was one before.
+func ClaimSpecUpdate(s, old *corev1.PersistentVolumeClaimSpec, path *field.Path) field.ErrorList {
+	had := old.DataSource != nil && old.DataSource.APIGroup != nil || old.DataSourceRef != nil && old.DataSourceRef.APIGroup != nil
+	return claimSpec(s, path, !had)
+}
+
+func claimSpec(s *corev1.PersistentVolumeClaimSpec, path *field.Path, groups bool) field.ErrorList {
 	var errs field.ErrorList
 	if len(s.AccessModes) == 0 {
 		errs = append(errs, field.Required(path.Child("accessModes"), "at least 1 access mode is required"))
@@ -33,25 +45,28 @@ func ClaimSpec(s *corev1.PersistentVolumeClaimSpec, path *field.Path) field.Erro
 	if m := s.VolumeMode; m != nil && *m != corev1.PersistentVolumeBlock && *m != corev1.PersistentVolumeFilesystem {
 		errs = append(errs, field.NotSupported(path.Child("volumeMode"), *m, []corev1.PersistentVolumeMode{corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem}))
 	}
-	errs = append(errs, dataSources(s, path)...)
+	errs = append(errs, dataSources(s, path, groups)...)
 	if c := s.VolumeAttributesClassName; c != nil && *c != "" {
-		errs = append(errs, problems(*c, path.Child("volumeAttributesClassName"), subdomain)...)
+		errs = append(errs, problems(*c, path.Child("volumeAttributesClassName"), checks.Subdomain)...)
 	}
 	return errs
 }
 
 // dataSources checks where a volume's first content comes from. The two fields say the same, unless the newer one names
 // another namespace.
-func dataSources(s *corev1.PersistentVolumeClaimSpec, path *field.Path) field.ErrorList {
+func dataSources(s *corev1.PersistentVolumeClaimSpec, path *field.Path, groups bool) field.ErrorList {
 	var errs field.ErrorList
 	d, ref := s.DataSource, s.DataSourceRef
 	if d != nil {
-		errs = append(errs, dataSource(d.APIGroup, d.Kind, d.Name, path.Child("dataSource"))...)
+		errs = append(errs, dataSource(d.APIGroup, d.Kind, d.Name, path.Child("dataSource"), groups)...)
 	}
 	if ref == nil {
 		return errs
 	}
-	errs = append(errs, dataSource(ref.APIGroup, ref.Kind, ref.Name, path.Child("dataSourceRef"))...)
+	errs = append(errs, dataSource(ref.APIGroup, ref.Kind, ref.Name, path.Child("dataSourceRef"), groups)...)
+	if ns := ptr.Deref(ref.Namespace, ""); ns != "" {
+		errs = append(errs, problems(ns, path.Child("dataSourceRef", "namespace"), utilvalidation.IsDNS1123Label)...)
+	}
 	switch whole := json.RawMessage("{}"); {
 	case d == nil:
 	case ref.Namespace != nil && *ref.Namespace != "":
@@ -62,9 +77,12 @@ func dataSources(s *corev1.PersistentVolumeClaimSpec, path *field.Path) field.Er
 	return errs
 }
 
-func dataSource(group *string, kind, name string, at *field.Path) field.ErrorList {
+func dataSource(group *string, kind, name string, at *field.Path, groups bool) field.ErrorList {
 	errs := append(required1(name, at.Child("name")), required1(kind, at.Child("kind"))...)
 	if ptr.Deref(group, "") != "" {
+		if !groups {
+			return errs
+		}
 		return append(errs, problems(*group, at.Child("apiGroup"), utilvalidation.IsDNS1123Subdomain)...)
 	}
 	if kind != "PersistentVolumeClaim" {

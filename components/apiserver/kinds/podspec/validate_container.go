@@ -5,8 +5,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // containers checks the containers of a pod, with what they refer to.
@@ -26,7 +27,10 @@ func (c *containers) regular(path *field.Path) field.ErrorList {
 	for i := range c.spec.Containers {
 		ctr, at := &c.spec.Containers[i], path.Index(i)
 		errs = append(errs, c.shared(ctr, at)...)
-		errs = append(errs, takeName(ctr.Name, names, at)...)
+		if names.Has(ctr.Name) {
+			errs = append(errs, field.Duplicate(at.Child("name"), ctr.Name))
+		}
+		names.Insert(ctr.Name)
 		errs = append(errs, validateLifecycle(ctr.Lifecycle, c.spec, at.Child("lifecycle"))...)
 		errs = append(errs, validateProbes(ctr, c.spec, at)...)
 		errs = append(errs, validateRestartRules(ctr, at)...)
@@ -78,16 +82,19 @@ func (c *containers) ephemeral(path *field.Path) field.ErrorList {
 		e, at := &c.spec.EphemeralContainers[i], path.Index(i)
 		ctr := corev1.Container(e.EphemeralContainerCommon)
 		errs = append(errs, c.shared(&ctr, at)...)
-		errs = append(errs, takeName(ctr.Name, names, at)...)
+		if names.Has(ctr.Name) {
+			errs = append(errs, field.Duplicate(at.Child("name"), ctr.Name))
+		}
+		names.Insert(ctr.Name)
 		if e.TargetContainerName != "" && !targets.Has(e.TargetContainerName) {
 			errs = append(errs, field.NotFound(at.Child("targetContainerName"), e.TargetContainerName))
 		}
 		const never = "cannot be set for an Ephemeral Container"
 		errs = append(errs, forbidden(at, never, []setField{
-			{"ports", len(ctr.Ports) > 0},
-			{"resources", len(ctr.Resources.Limits)+len(ctr.Resources.Requests)+len(ctr.Resources.Claims) > 0},
-			{"resizePolicy", len(ctr.ResizePolicy) > 0}, {"restartPolicy", ctr.RestartPolicy != nil},
-			{"restartPolicyRules", len(ctr.RestartPolicyRules) > 0}, {"livenessProbe", ctr.LivenessProbe != nil},
+			{"ports", ctr.Ports != nil}, // an empty list is one
+			{"resources", ctr.Resources.Limits != nil || ctr.Resources.Requests != nil || ctr.Resources.Claims != nil},
+			{"resizePolicy", ctr.ResizePolicy != nil}, {"restartPolicy", ctr.RestartPolicy != nil},
+			{"restartPolicyRules", ctr.RestartPolicyRules != nil}, {"livenessProbe", ctr.LivenessProbe != nil},
 			{"readinessProbe", ctr.ReadinessProbe != nil}, {"startupProbe", ctr.StartupProbe != nil},
 			{"lifecycle", ctr.Lifecycle != nil},
 		})...)
@@ -119,21 +126,18 @@ func forbidden(at *field.Path, why string, fields []setField) field.ErrorList {
 func namesOf(list []corev1.Container) sets.Set[string] {
 	names := sets.New[string]()
 	for i := range list {
-		if list[i].Name != "" {
-			names.Insert(list[i].Name)
-		}
+		names.Insert(list[i].Name)
 	}
 	return names
 }
 
 func takeName(name string, names sets.Set[string], at *field.Path) field.ErrorList {
-	if name == "" {
-		return nil
-	}
 	if names.Has(name) {
 		return field.ErrorList{field.Duplicate(at.Child("name"), name)}
 	}
-	names.Insert(name)
+	if name != "" { // which is told already, once for each
+		names.Insert(name)
+	}
 	return nil
 }
 
@@ -143,7 +147,7 @@ func (c *containers) shared(ctr *corev1.Container, at *field.Path) field.ErrorLi
 	if ctr.Name == "" {
 		errs = append(errs, field.Required(at.Child("name"), ""))
 	} else {
-		errs = append(errs, problems(ctr.Name, at.Child("name"), utilvalidation.IsDNS1123Label)...)
+		errs = append(errs, problems(ctr.Name, at.Child("name"), checks.Label)...)
 	}
 	errs = append(errs, validateImage(ctr.Image, c.isPod, at.Child("image"))...)
 	errs = append(errs, enum(ctr.TerminationMessagePolicy, at.Child("terminationMessagePolicy"),

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // The fields of a pod that the downward API knows, by the names of v1.
@@ -76,7 +78,7 @@ func validateEnvSource(v *corev1.EnvVar, at *field.Path) field.ErrorList {
 }
 
 func validateKeyRef(name, key string, at *field.Path) field.ErrorList {
-	errs := problems(name, at.Child("name"), subdomain)
+	errs := problems(name, at.Child("name"), checks.Subdomain)
 	if key == "" {
 		return append(errs, field.Required(at.Child("key"), ""))
 	}
@@ -93,7 +95,7 @@ func validateFileKeyRef(r *corev1.FileKeySelector, at *field.Path) field.ErrorLi
 	if r.VolumeName == "" {
 		errs = append(errs, field.Required(at.Child("volumeName"), ""))
 	} else {
-		errs = append(errs, problems(r.VolumeName, at.Child("volumeName"), utilvalidation.IsDNS1123Label)...)
+		errs = append(errs, problems(r.VolumeName, at.Child("volumeName"), checks.Label)...)
 	}
 	errs = append(errs, required1(r.Path, at.Child("path"))...)
 	return append(errs, noBackSteps(r.Path, at.Child("path"))...)
@@ -102,22 +104,22 @@ func validateFileKeyRef(r *corev1.FileKeySelector, at *field.Path) field.ErrorLi
 // validateFileVolumes checks the volumes of all files of variables.
 func validateFileVolumes(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	check := func(env []corev1.EnvVar, at *field.Path) {
+	check := func(env []corev1.EnvVar, list string, at int) {
 		for i := range env {
 			if from := env[i].ValueFrom; from != nil && from.FileKeyRef != nil {
 				errs = append(errs, fileVolume(from.FileKeyRef.VolumeName, s.Volumes,
-					at.Child("env").Index(i).Child("valueFrom", "fileKeyRef", "volumeName"))...)
+					path.Child(list).Index(at).Child("env").Index(i).Child("valueFrom", "fileKeyRef", "volumeName"))...)
 			}
 		}
 	}
 	for i := range s.InitContainers {
-		check(s.InitContainers[i].Env, path.Child("initContainers").Index(i))
+		check(s.InitContainers[i].Env, "initContainers", i)
 	}
 	for i := range s.Containers {
-		check(s.Containers[i].Env, path.Child("containers").Index(i))
+		check(s.Containers[i].Env, "containers", i)
 	}
 	for i := range s.EphemeralContainers {
-		check(s.EphemeralContainers[i].Env, path.Child("ephemeralContainers").Index(i))
+		check(s.EphemeralContainers[i].Env, "ephemeralContainers", i)
 	}
 	return errs
 }
@@ -242,5 +244,5 @@ func objectName(name string, at *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	return problems(name, at, subdomain)
+	return problems(name, at, checks.Subdomain)
 }

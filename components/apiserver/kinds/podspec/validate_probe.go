@@ -7,6 +7,9 @@ import (
 )
 
 func validateProbes(c *corev1.Container, s *corev1.PodSpec, at *field.Path) field.ErrorList {
+	if c.LivenessProbe == nil && c.ReadinessProbe == nil && c.StartupProbe == nil {
+		return nil
+	}
 	grace := s.TerminationGracePeriodSeconds
 	errs := validateProbe(c.LivenessProbe, grace, at.Child("livenessProbe"))
 	errs = append(errs, once(c.LivenessProbe, at.Child("livenessProbe"))...)

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
@@ -42,7 +41,7 @@ func validateClaim(c *corev1.PodResourceClaim, seen sets.Set[string], at *field.
 	case seen.Has(c.Name):
 		errs = append(errs, field.Duplicate(at.Child("name"), c.Name))
 	default:
-		errs = append(errs, problems(c.Name, at.Child("name"), utilvalidation.IsDNS1123Label)...)
+		errs = append(errs, problems(c.Name, at.Child("name"), checks.Label)...)
 		seen.Insert(c.Name)
 	}
 	switch {
@@ -52,10 +51,10 @@ func validateClaim(c *corev1.PodResourceClaim, seen sets.Set[string], at *field.
 		errs = append(errs, field.Invalid(at, checks.Unversioned(c), "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"))
 	}
 	if c.ResourceClaimName != nil {
-		errs = append(errs, problems(*c.ResourceClaimName, at.Child("resourceClaimName"), subdomain)...)
+		errs = append(errs, problems(*c.ResourceClaimName, at.Child("resourceClaimName"), checks.Subdomain)...)
 	}
 	if c.ResourceClaimTemplateName != nil {
-		errs = append(errs, problems(*c.ResourceClaimTemplateName, at.Child("resourceClaimTemplateName"), subdomain)...)
+		errs = append(errs, problems(*c.ResourceClaimTemplateName, at.Child("resourceClaimTemplateName"), checks.Subdomain)...)
 	}
 	return errs
 }
@@ -94,7 +93,7 @@ func takeClaim(c corev1.ResourceClaim, seen sets.Set[string], at *field.Path) fi
 	var errs field.ErrorList
 	key := c.Name
 	if c.Request != "" {
-		errs = append(errs, problems(c.Request, at.Child("request"), utilvalidation.IsDNS1123Label)...)
+		errs = append(errs, problems(c.Request, at.Child("request"), checks.Label)...)
 		key = c.Name + "/" + c.Request
 		if seen.Has(key) {
 			errs = append(errs, field.Duplicate(at, key))

@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // Tolerations checks a list of tolerations.
@@ -18,7 +19,7 @@ func Tolerations(list []corev1.Toleration, path *field.Path) field.ErrorList {
 	for i := range list {
 		t, at := &list[i], path.Index(i)
 		if t.Key != "" {
-			errs = append(errs, metavalidation.ValidateLabelName(t.Key, at.Child("key"))...)
+			errs = append(errs, checks.LabelKey(t.Key, at.Child("key"))...)
 		} else if t.Operator != corev1.TolerationOpExists {
 			errs = append(errs, field.Invalid(at.Child("operator"), t.Operator,
 				"operator must be Exists when `key` is empty, which means \"match all values and all keys\""))

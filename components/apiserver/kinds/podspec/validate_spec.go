@@ -9,6 +9,8 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // validateSpec checks a pod spec. old is what it was before, nil if it is new: some of what has become wrong since it came
@@ -29,7 +31,9 @@ func validateSpec(s, old *corev1.PodSpec, meta *metav1.ObjectMeta, path *field.P
 		corev1.DNSClusterFirst, corev1.DNSDefault, corev1.DNSNone)...)
 	errs = append(errs, metavalidation.ValidateLabels(s.NodeSelector, path.Child("nodeSelector"))...)
 	errs = append(errs, validatePodSecurity(s, old, path)...)
-	errs = append(errs, validateAffinity(s.Affinity, path.Child("affinity"))...)
+	if s.Affinity != nil {
+		errs = append(errs, validateAffinity(s.Affinity, path.Child("affinity"))...)
+	}
 	errs = append(errs, validateDNS(s.DNSConfig, s.DNSPolicy, addresses(old), path.Child("dnsConfig"))...)
 	errs = append(errs, validateReadinessGates(s.ReadinessGates, path.Child("readinessGates"))...)
 	errs = append(errs, validateGates(s.SchedulingGates, path.Child("schedulingGates"))...)
@@ -50,18 +54,18 @@ func validateNames(s, old *corev1.PodSpec, path *field.Path) field.ErrorList {
 		}
 	}
 	errs = append(errs, validateHostnameOverride(s, path.Child("hostnameOverride"))...)
-	named("serviceAccountName", s.ServiceAccountName, subdomain)
-	named("nodeName", s.NodeName, subdomain)
+	named("serviceAccountName", s.ServiceAccountName, checks.Subdomain)
+	named("nodeName", s.NodeName, checks.Subdomain)
 	if d := s.ActiveDeadlineSeconds; d != nil && (*d < 1 || *d > math.MaxInt32) {
 		errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *d, utilvalidation.InclusiveRangeError(1, math.MaxInt32)))
 	}
-	named("hostname", s.Hostname, utilvalidation.IsDNS1123Label)
-	named("subdomain", s.Subdomain, utilvalidation.IsDNS1123Label)
+	named("hostname", s.Hostname, checks.Label)
+	named("subdomain", s.Subdomain, checks.Label)
 	errs = append(errs, Tolerations(s.Tolerations, path.Child("tolerations"))...)
 	errs = append(errs, validateHostAliases(s.HostAliases, addresses(old), path.Child("hostAliases"))...)
-	named("priorityClassName", s.PriorityClassName, subdomain)
+	named("priorityClassName", s.PriorityClassName, checks.Subdomain)
 	if s.RuntimeClassName != nil {
-		errs = append(errs, problems(*s.RuntimeClassName, path.Child("runtimeClassName"), subdomain)...)
+		errs = append(errs, problems(*s.RuntimeClassName, path.Child("runtimeClassName"), checks.Subdomain)...)
 	}
 	if p := s.PreemptionPolicy; p != nil {
 		errs = append(errs, enum(*p, path.Child("preemptionPolicy"), corev1.PreemptLowerPriority, corev1.PreemptNever)...)

@@ -25,7 +25,7 @@ func ValidateStatusUpdate(new, old *corev1.Pod) field.ErrorList {
 	}
 	if name := is.NominatedNodeName; name != "" && name != was.NominatedNodeName {
 		at := path.Child("nominatedNodeName")
-		errs = append(errs, problems(name, at, subdomain)...)
+		errs = append(errs, problems(name, at, checks.Subdomain)...)
 		if old.Spec.NodeName != "" {
 			errs = append(errs, field.Forbidden(at, "may not be set on pods that are already bound to a node"))
 		}
@@ -140,7 +140,7 @@ func validateClaimStatuses(list []corev1.PodResourceClaimStatus, claims []corev1
 		}
 		seen.Insert(s.Name)
 		if s.ResourceClaimName != nil {
-			errs = append(errs, problems(*s.ResourceClaimName, at.Child("resourceClaimName"), subdomain)...)
+			errs = append(errs, problems(*s.ResourceClaimName, at.Child("resourceClaimName"), checks.Subdomain)...)
 		}
 	}
 	return errs

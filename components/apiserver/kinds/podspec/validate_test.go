@@ -200,28 +200,21 @@ func TestResize(t *testing.T) {
 
 // TestResizeOfTheWhole: the resources of a pod as a whole are changed by the rules for those of its containers.
 func TestResizeOfTheWhole(t *testing.T) {
-	list := func(pairs ...string) corev1.ResourceList {
-		l := corev1.ResourceList{}
-		for i := 0; i < len(pairs); i += 2 {
-			l[corev1.ResourceName(pairs[i])] = resource.MustParse(pairs[i+1])
-		}
-		return l
-	}
-	had := &corev1.ResourceRequirements{Requests: list("cpu", "1"), Limits: list("cpu", "4")}
+	had := &corev1.ResourceRequirements{Requests: amounts("cpu", "1"), Limits: amounts("cpu", "4")}
 	const cannot = "only cpu and memory resources are mutable at pod-level"
 	for name, c := range map[string]struct {
 		old, new *corev1.ResourceRequirements
 		want     []string
 	}{
-		"more":       {had, &corev1.ResourceRequirements{Requests: list("cpu", "2"), Limits: list("cpu", "4")}, nil},
-		"memory too": {had, &corev1.ResourceRequirements{Requests: list("cpu", "1", "memory", "1Gi"), Limits: list("cpu", "4")}, nil},
+		"more":       {had, &corev1.ResourceRequirements{Requests: amounts("cpu", "2"), Limits: amounts("cpu", "4")}, nil},
+		"memory too": {had, &corev1.ResourceRequirements{Requests: amounts("cpu", "1", "memory", "1Gi"), Limits: amounts("cpu", "4")}, nil},
 		"none":       {had, nil, []string{"spec.resources: Forbidden: pod-level resources cannot be removed"}},
-		"no request": {had, &corev1.ResourceRequirements{Limits: list("cpu", "4")}, []string{"spec.resources.requests: Forbidden: pod-level resource requests cannot be removed"}},
-		"no limit":   {had, &corev1.ResourceRequirements{Requests: list("cpu", "1")}, []string{"spec.resources.limits: Forbidden: pod-level resource limits cannot be removed"}},
-		"pages":      {had, &corev1.ResourceRequirements{Requests: list("cpu", "1", "hugepages-2Mi", "2Mi"), Limits: list("cpu", "4", "hugepages-2Mi", "2Mi")}, []string{"spec: Forbidden: " + cannot}},
+		"no request": {had, &corev1.ResourceRequirements{Limits: amounts("cpu", "4")}, []string{"spec.resources.requests: Forbidden: pod-level resource requests cannot be removed"}},
+		"no limit":   {had, &corev1.ResourceRequirements{Requests: amounts("cpu", "1")}, []string{"spec.resources.limits: Forbidden: pod-level resource limits cannot be removed"}},
+		"pages":      {had, &corev1.ResourceRequirements{Requests: amounts("cpu", "1", "hugepages-2Mi", "2Mi"), Limits: amounts("cpu", "4", "hugepages-2Mi", "2Mi")}, []string{"spec: Forbidden: " + cannot}},
 	} {
 		old := minimal()
-		old.Spec.Containers[0].Resources.Requests = list("cpu", "500m")
+		old.Spec.Containers[0].Resources.Requests = amounts("cpu", "500m")
 		old.Spec.Resources = c.old
 		p := old.DeepCopy()
 		p.Spec.Resources = c.new.DeepCopy()

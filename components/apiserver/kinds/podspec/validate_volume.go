@@ -6,8 +6,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // validateVolumes checks the volumes of a pod and returns those that containers may refer to, by name. meta is nil in
@@ -24,7 +25,7 @@ func validateVolumes(list []corev1.Volume, meta *metav1.ObjectMeta, path *field.
 		case taken:
 			more = append(more, field.Duplicate(at.Child("name"), v.Name))
 		default:
-			more = append(more, problems(v.Name, at.Child("name"), utilvalidation.IsDNS1123Label)...)
+			more = append(more, problems(v.Name, at.Child("name"), checks.Label)...)
 		}
 		if len(more) == 0 {
 			byName[v.Name] = v.VolumeSource

@@ -9,9 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/api/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // PositiveQuantity checks an amount that must not be zero.
@@ -200,10 +201,10 @@ func validateStorageOS(s *corev1.StorageOSVolumeSource, at *field.Path) field.Er
 	if s.VolumeName == "" {
 		errs = append(errs, field.Required(at.Child("volumeName"), ""))
 	} else {
-		errs = append(errs, problems(s.VolumeName, at.Child("volumeName"), utilvalidation.IsDNS1123Label)...)
+		errs = append(errs, problems(s.VolumeName, at.Child("volumeName"), checks.Label)...)
 	}
 	if s.VolumeNamespace != "" {
-		errs = append(errs, problems(s.VolumeNamespace, at.Child("volumeNamespace"), utilvalidation.IsDNS1123Label)...)
+		errs = append(errs, problems(s.VolumeNamespace, at.Child("volumeNamespace"), checks.Label)...)
 	}
 	return append(errs, secretName(s.SecretRef, at)...)
 }
@@ -222,13 +223,10 @@ func validateCSI(c *corev1.CSIVolumeSource, at *field.Path) field.ErrorList {
 	case ref.Name == "":
 		errs = append(errs, field.Required(at.Child("nodePublishSecretRef", "name"), ""))
 	default:
-		errs = append(errs, problems(ref.Name, at.Child("name"), subdomain)...)
+		errs = append(errs, problems(ref.Name, at.Child("name"), checks.Subdomain)...)
 	}
 	return errs
 }
-
-// subdomain checks the name of an object of most kinds.
-func subdomain(name string) []string { return validation.NameIsDNSSubdomain(name, false) }
 
 // maxDriverName bounds the name of a CSI driver.
 const maxDriverName = 63

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // Bounds of what Windows takes.
@@ -90,7 +92,7 @@ func isNetBIOS(domain string) bool {
 
 func isWindowsDNS(domain string) bool {
 	for label := range strings.SplitSeq(domain, ".") {
-		if len(utilvalidation.IsDNS1123Label(strings.ToLower(label))) > 0 {
+		if len(checks.Label(strings.ToLower(label))) > 0 {
 			return false
 		}
 	}

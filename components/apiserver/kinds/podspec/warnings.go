@@ -7,6 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
 // PodWarnings tells of what is accepted in a new pod, but hardly meant. Updates of pods are the work of programs, which
@@ -16,7 +18,7 @@ func PodWarnings(p, old *corev1.Pod) []string {
 		return nil
 	}
 	var out []string
-	if problems := utilvalidation.IsDNS1123Label(p.Name); len(problems) > 0 {
+	if problems := checks.Label(p.Name); len(problems) > 0 {
 		out = append(out, fmt.Sprintf("metadata.name: this is used in the Pod's hostname, "+
 			"which can result in surprising behavior; a DNS label is recommended: %v", problems))
 	}
@@ -64,8 +66,8 @@ func (w *warner) all() []string {
 	w.annotated()
 	w.volumes()
 	w.duplicates()
-	w.bytes(s.Overhead, corev1.ResourceMemory, w.path.Child("overhead"))
-	w.bytes(s.Overhead, corev1.ResourceEphemeralStorage, w.path.Child("overhead"))
+	w.bytes(s.Overhead, corev1.ResourceMemory, w.path, "overhead")
+	w.bytes(s.Overhead, corev1.ResourceEphemeralStorage, w.path, "overhead")
 	w.seccomp(corev1.SeccompPodAnnotationKey, s.SecurityContext != nil && s.SecurityContext.SeccompProfile != nil)
 	for i := range s.InitContainers {
 		w.container(&s.InitContainers[i], w.path.Child("initContainers").Index(i))
@@ -190,8 +192,8 @@ func (w *warner) container(c *corev1.Container, at *field.Path) {
 		w.out = append(w.out, w.perContainer(c)...)
 	}
 	for _, name := range []corev1.ResourceName{corev1.ResourceMemory, corev1.ResourceEphemeralStorage} {
-		w.bytes(c.Resources.Limits, name, at.Child("resources", "limits"))
-		w.bytes(c.Resources.Requests, name, at.Child("resources", "requests"))
+		w.bytes(c.Resources.Limits, name, at, "resources", "limits")
+		w.bytes(c.Resources.Requests, name, at, "resources", "requests")
 	}
 	seen := map[string]bool{}
 	for i, e := range c.Env {
@@ -203,10 +205,10 @@ func (w *warner) container(c *corev1.Container, at *field.Path) {
 	}
 }
 
-// bytes finds an amount of bytes that is no whole number.
-func (w *warner) bytes(list corev1.ResourceList, name corev1.ResourceName, at *field.Path) {
+// bytes finds an amount of bytes that is no whole number. The list lies below a path.
+func (w *warner) bytes(list corev1.ResourceList, name corev1.ResourceName, at *field.Path, below ...string) {
 	if q, ok := list[name]; ok && q.MilliValue()%1000 != 0 {
-		w.add("%s: fractional byte value %q is invalid, must be an integer", at.Key(string(name)), q.String())
+		w.add("%s: fractional byte value %q is invalid, must be an integer", at.Child(below[0], below[1:]...).Key(string(name)), q.String())
 	}
 }
 
@@ -221,9 +223,9 @@ func (w *warner) ports() {
 		protocol corev1.Protocol
 	}
 	before := map[key][]definition{}
-	visit := func(ports []corev1.ContainerPort, at *field.Path) {
+	visit := func(ports []corev1.ContainerPort, list string, at int) {
 		for i, p := range ports {
-			d := definition{at.Child("ports").Index(i), p}
+			d := definition{w.path.Child(list).Index(at).Child("ports").Index(i), p}
 			if p.HostIP != "" && p.HostPort == 0 {
 				w.add("%s: hostIP set without hostPort: %+v", d.at, p)
 			}
@@ -237,10 +239,10 @@ func (w *warner) ports() {
 		}
 	}
 	for i := range w.spec.InitContainers {
-		visit(w.spec.InitContainers[i].Ports, w.path.Child("initContainers").Index(i))
+		visit(w.spec.InitContainers[i].Ports, "initContainers", i)
 	}
 	for i := range w.spec.Containers {
-		visit(w.spec.Containers[i].Ports, w.path.Child("containers").Index(i))
+		visit(w.spec.Containers[i].Ports, "containers", i)
 	}
 }
 
@@ -257,10 +259,11 @@ func collision(a, b corev1.ContainerPort) string {
 }
 
 func (w *warner) nullSelectors() {
-	a, at := w.spec.Affinity, w.path.Child("affinity")
+	a := w.spec.Affinity
 	if a == nil {
 		return
 	}
+	at := w.path.Child("affinity")
 	check := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, at *field.Path) {
 		for i := range required {
 			if required[i].LabelSelector == nil {

@@ -67,6 +67,14 @@ func parameters(p map[string]string, allowEmpty bool, at *field.Path) field.Erro
 	return errs
 }
 
+// DefaultAttachment sets the defaults of a volume that is part of an attachment.
+func DefaultAttachment(a *storagev1.VolumeAttachment) {
+	if s := a.Spec.Source.InlineVolumeSpec; s != nil {
+		podspec.RoundUp(s.Capacity)
+		core.DefaultVolumeSource(&s.PersistentVolumeSource)
+	}
+}
+
 func topologies(list []corev1.TopologySelectorTerm, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, t := range list {
@@ -77,8 +85,10 @@ func topologies(list []corev1.TopologySelectorTerm, path *field.Path) field.Erro
 				errs = append(errs, field.Duplicate(expressions, ""))
 			}
 		}
-		if len(t.MatchLabelExpressions) == 0 {
-			errs = append(errs, field.Duplicate(expressions, ""))
+		if len(t.MatchLabelExpressions) == 0 { // it is the same as any
+			for range list {
+				errs = append(errs, field.Duplicate(expressions, ""))
+			}
 		}
 	}
 	return errs

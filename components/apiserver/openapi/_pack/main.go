@@ -123,6 +123,9 @@ func kindsByModel() map[string][]map[string]any {
 			continue
 		}
 		name := util.GetCanonicalTypeName(reflect.New(known[gvk]).Interface())
+		if strings.HasPrefix(name, "io.k8s.api.") && !strings.Contains(name, "."+gvk.Version+".") {
+			continue // taken in that version, too, but of another
+		}
 		out[name] = append(out[name], map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind})
 	}
 	return out

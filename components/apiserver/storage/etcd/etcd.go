@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -44,6 +45,7 @@ type Config struct {
 // Store keeps its values in etcd.
 type Store struct {
 	client *clientv3.Client
+	kv     pb.KVClient // over the client's connection
 	leases *leases
 }
 
@@ -98,7 +100,8 @@ func New(config Config) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
-	return &Store{client: client, leases: &leases{client: client, metrics: config.Metrics, reuse: cmp.Or(config.LeaseReuse, leaseReuse)}}, nil
+	return &Store{client: client, kv: pb.NewKVClient(client.ActiveConnection()),
+		leases: &leases{client: client, metrics: config.Metrics, reuse: cmp.Or(config.LeaseReuse, leaseReuse)}}, nil
 }
 
 // through dials what gRPC calls an address: with a scheme, or host and port.
@@ -151,51 +154,47 @@ func (s *Store) List(ctx context.Context, r storage.Range) (storage.Page, error)
 
 // Create implements storage.Store.
 func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (int64, error) {
-	opts, err := s.leases.attach(ctx, ttl)
+	lease, err := s.leases.attach(ctx, ttl)
 	if err != nil {
 		return 0, translate(err)
 	}
-	resp, err := s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(key), "=", 0)).
-		Then(clientv3.OpPut(key, string(value), opts...)).
-		Commit()
-	if err != nil {
-		return 0, translate(err)
-	}
-	if !resp.Succeeded {
+	k := []byte(key)
+	response, err := s.txn(ctx, k, 0, put(k, value, lease), nil)
+	switch {
+	case err != nil:
+		return 0, err
+	case !response.Succeeded:
 		return 0, storage.ErrExists
 	}
-	return resp.Header.Revision, nil
+	return response.Header.Revision, nil
 }
 
 // Update implements storage.Store.
 func (s *Store) Update(ctx context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64, error) {
-	opts, err := s.leases.attach(ctx, ttl)
+	lease, err := s.leases.attach(ctx, ttl)
 	if err != nil {
 		return 0, translate(err)
 	}
-	return s.swap(ctx, key, expected, clientv3.OpPut(key, string(value), opts...))
+	k := []byte(key)
+	return s.swap(ctx, k, expected, put(k, value, lease))
 }
 
 // Delete implements storage.Store.
 func (s *Store) Delete(ctx context.Context, key string, expected int64) (int64, error) {
-	return s.swap(ctx, key, expected, clientv3.OpDelete(key))
+	k := []byte(key)
+	return s.swap(ctx, k, expected, remove(k))
 }
 
-func (s *Store) swap(ctx context.Context, key string, expected int64, write clientv3.Op) (int64, error) {
-	resp, err := s.client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(key), "=", expected)).
-		Then(write).
-		Else(clientv3.OpGet(key)).
-		Commit()
-	if err != nil {
-		return 0, translate(err)
+func (s *Store) swap(ctx context.Context, key []byte, expected int64, write *pb.RequestOp) (int64, error) {
+	response, err := s.txn(ctx, key, expected, write, get(key))
+	switch {
+	case err != nil:
+		return 0, err
+	case response.Succeeded:
+		return response.Header.Revision, nil
 	}
-	if resp.Succeeded {
-		return resp.Header.Revision, nil
-	}
-	current := storage.KeyValue{Key: key}
-	if kvs := resp.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
+	current := storage.KeyValue{Key: string(key)}
+	if kvs := response.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
 		current = keyValue(kvs[0])
 	}
 	return 0, &storage.ConflictError{Current: current}

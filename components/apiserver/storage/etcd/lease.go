@@ -33,10 +33,10 @@ type lease struct {
 	keys  int
 }
 
-// attach returns the options that make a put end after ttl.
-func (l *leases) attach(ctx context.Context, ttl time.Duration) ([]clientv3.OpOption, error) {
+// attach returns the lease that makes a put end after ttl.
+func (l *leases) attach(ctx context.Context, ttl time.Duration) (clientv3.LeaseID, error) {
 	if ttl <= 0 {
-		return nil, nil
+		return clientv3.NoLease, nil
 	}
 	for {
 		id, asked := l.take(ttl)
@@ -44,16 +44,16 @@ func (l *leases) attach(ctx context.Context, ttl time.Duration) ([]clientv3.OpOp
 		switch {
 		case id == clientv3.NoLease && asked == nil:
 			if id, err = l.grant(ctx, ttl); err != nil {
-				return nil, err
+				return clientv3.NoLease, err
 			}
 			fallthrough
 		case id != clientv3.NoLease:
-			return []clientv3.OpOption{clientv3.WithLease(id)}, nil
+			return id, nil
 		}
 		select {
 		case <-asked:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return clientv3.NoLease, ctx.Err()
 		}
 	}
 }

@@ -5,6 +5,7 @@ package runnertest
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -42,7 +43,37 @@ func NewClient(objects ...runtime.Object) *fake.Clientset {
 		}
 		return false, nil, nil
 	})
+	client.PrependReactor("update", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		return updateStatus(client.Tracker(), action)
+	})
 	return client
+}
+
+// updateStatus lets an update of a status change nothing but this and annotations, whatever came between it and what it was
+// made of.
+func updateStatus(held clienttesting.ObjectTracker, action clienttesting.Action) (bool, runtime.Object, error) {
+	update, ok := action.(clienttesting.UpdateAction)
+	if !ok || update.GetSubresource() != "status" {
+		return false, nil, nil
+	}
+	given, err := meta.Accessor(update.GetObject())
+	if err != nil {
+		return false, nil, nil
+	}
+	current, err := held.Get(action.GetResource(), action.GetNamespace(), given.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	next := current.DeepCopyObject()
+	status := reflect.ValueOf(next).Elem().FieldByName("Status")
+	if !status.IsValid() {
+		return false, nil, nil
+	}
+	status.Set(reflect.ValueOf(update.GetObject()).Elem().FieldByName("Status"))
+	if changed, err := meta.Accessor(next); err == nil {
+		changed.SetAnnotations(given.GetAnnotations())
+	}
+	return true, next, held.Update(action.GetResource(), next, action.GetNamespace())
 }
 
 // Start runs the controllers that makers make until the test ends, and waits for their end. Events go to the

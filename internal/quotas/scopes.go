@@ -1,20 +1,20 @@
-package resourcequota
+package quotas
 
 import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/admission"
 	podresources "k8s.io/component-helpers/resource"
 )
 
-// inScope reports whether a quota is about this object: all its scopes must be.
-func inScope(a admission.Attributes, q *corev1.ResourceQuota) bool {
-	return !slices.ContainsFunc(scopesOf(q), func(s corev1.ScopedResourceSelectorRequirement) bool { return !within(a.GetObject(), &s) })
+// About reports whether a quota is about an object: all its scopes must be.
+func About(q *corev1.ResourceQuota, obj runtime.Object) bool {
+	return !slices.ContainsFunc(Scopes(q), func(s corev1.ScopedResourceSelectorRequirement) bool { return !Within(obj, &s) })
 }
 
-func scopesOf(q *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
+// Scopes are those that a quota names, in either way.
+func Scopes(q *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequirement {
 	var all []corev1.ScopedResourceSelectorRequirement
 	for _, s := range q.Spec.Scopes {
 		all = append(all, corev1.ScopedResourceSelectorRequirement{ScopeName: s, Operator: corev1.ScopeSelectorOpExists})
@@ -25,8 +25,8 @@ func scopesOf(q *corev1.ResourceQuota) []corev1.ScopedResourceSelectorRequiremen
 	return all
 }
 
-// within reports whether an object is in a scope; only pods and claims are in any.
-func within(obj runtime.Object, s *corev1.ScopedResourceSelectorRequirement) bool {
+// Within reports whether an object is in a scope; only pods and claims are in any.
+func Within(obj runtime.Object, s *corev1.ScopedResourceSelectorRequirement) bool {
 	switch obj := obj.(type) {
 	case *corev1.Pod:
 		return podInScope(obj, s)

@@ -1,0 +1,64 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+// ensureCounted puts this server among the endpoints, of which there are as many as there are servers.
+func (b *Bootstrap) ensureCounted(ctx context.Context) error {
+	current, err := b.endpointAddresses(ctx)
+	if err != nil {
+		return err
+	}
+	return b.writeEndpoints(ctx, counted(current, b.cfg.AdvertiseAddress, b.cfg.Servers))
+}
+
+// uncounted are the endpoints without this server.
+func (b *Bootstrap) uncounted(ctx context.Context) ([]net.IP, error) {
+	current, err := b.endpointAddresses(ctx)
+	return slices.DeleteFunc(current, b.cfg.AdvertiseAddress.Equal), err
+}
+
+func (b *Bootstrap) endpointAddresses(ctx context.Context) ([]net.IP, error) {
+	found, err := objects.As[*corev1.Endpoints](b.cfg.Objects.Live(ctx, corev1.Resource("endpoints"), metav1.NamespaceDefault, serviceName))
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []net.IP
+	for _, subset := range found.Subsets {
+		for _, a := range subset.Addresses {
+			if ip := net.ParseIP(a.IP); ip != nil {
+				out = append(out, ip)
+			}
+		}
+	}
+	return out, nil
+}
+
+// counted adds a server's own address to those of the others. Where that is one too many, those go that come after its own in
+// their order: each server that lives drops its successors, so that the addresses of servers that are gone go too.
+func counted(others []net.IP, own net.IP, count int) []net.IP {
+	all := slices.Clone(others)
+	if !slices.ContainsFunc(all, own.Equal) {
+		all = append(all, own)
+	}
+	slices.SortFunc(all, func(x, y net.IP) int { return bytes.Compare(x.To16(), y.To16()) })
+	all = slices.CompactFunc(all, net.IP.Equal)
+	for len(all) > count {
+		next := (slices.IndexFunc(all, own.Equal) + 1) % len(all)
+		all = slices.Delete(all, next, next+1)
+	}
+	return all
+}

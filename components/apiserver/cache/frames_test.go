@@ -1,0 +1,61 @@
+package cache
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+
+	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
+)
+
+// TestFrames: what a crowd is sent is written once, and is what somebody alone is sent.
+func TestFrames(t *testing.T) {
+	f := start(t, memory.New(nil), Config{})
+	first := f.create("a", "x", "n1")
+	watch := func(p Predicate) *Watcher {
+		w, err := f.pods.Watch(f.ctx, WatchOptions{ResourceVersion: formatRevision(first.Revision), Predicate: p})
+		f.must(err)
+		t.Cleanup(w.Close)
+		return w
+	}
+	alone := watch(Predicate{Field: fields.ParseSelectorOrDie("spec.nodeName=n1")})
+	var many []*Watcher
+	for range crowd {
+		many = append(many, watch(Predicate{}))
+	}
+	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
+	var mine Frames
+	framed := func(w *Watcher) *Frames {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(f.ctx, 10*time.Second)
+		defer cancel()
+		events, err := w.Next(ctx)
+		f.must(err)
+		frames, err := w.Frame(format, events, &mine)
+		f.must(err)
+		if len(frames.Ends) != 1 || frames.Ends[0] != len(frames.Bytes) || !bytes.HasPrefix(frames.Bytes, []byte(`{"type":"MODIFIED","object":{`)) {
+			t.Fatalf("frames %v: %s", frames.Ends, frames.Bytes)
+		}
+		return frames
+	}
+	for range 2 {
+		f.alter("a", "x", func(p *corev1.Pod) { p.Generation++ })
+		shared := framed(many[0])
+		for _, w := range many[1:] {
+			if framed(w) != shared {
+				t.Fatal("what others were told is written anew")
+			}
+		}
+		if own := framed(alone); own != &mine || !bytes.Equal(own.Bytes, shared.Bytes) {
+			t.Errorf("alone: %s, the crowd: %s", own.Bytes, shared.Bytes)
+		}
+	}
+	if f.pods.Format(corev1.SchemeGroupVersion, serial.Protobuf, Whole).last.Load() != nil {
+		t.Error("somebody has asked for protobuf")
+	}
+}

@@ -1,0 +1,114 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
+	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
+)
+
+// TestEndsAreCounted: requests that the server ends itself, those that it cuts off, and its own.
+func TestEndsAreCounted(t *testing.T) {
+	endpointmetrics.Register()
+	s := serverOf(t, func(w http.ResponseWriter, r *http.Request) {
+		switch infoOf(r).Name {
+		case "slow":
+			<-r.Context().Done()
+			w.WriteHeader(http.StatusGatewayTimeout)
+		case "cut":
+			ok(w, r)
+			panic(http.ErrAbortHandler)
+		case "bad":
+			panic("a fault")
+		}
+	}, func(c *Config) {
+		c.Authenticator = authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
+			return &authenticator.Response{User: &user.DefaultInfo{Name: user.APIServerUser}}, true, nil
+		})
+	})
+	const ends = "/apis/test.io/v1/ends/"
+	ask(s, http.MethodGet, ends+"slow?timeout=1ms")
+	if w := ask(s, http.MethodGet, ends+"bad"); w.Code != http.StatusInternalServerError {
+		t.Errorf("a panic: %d", w.Code)
+	}
+	func() {
+		defer func() {
+			if p := recover(); p != http.ErrAbortHandler {
+				t.Errorf("the panic that cuts a connection became %v", p)
+			}
+		}()
+		s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, ends+"cut", nil))
+	}()
+	text := ask(s, http.MethodGet, "/metrics").Body.String()
+	for _, want := range []string{
+		`apiserver_request_terminations_total{code="504",component="apiserver",group="test.io",resource="ends",scope="resource",subresource="",verb="GET",version="v1"} 1`,
+		`apiserver_request_post_timeout_total{source="timeout-handler",status="ok"}`,
+		`apiserver_request_aborts_total{group="test.io",resource="ends",scope="resource",subresource="",verb="GET",version="v1"} 1`,
+		`apiserver_selfrequest_total{group="test.io",resource="ends",subresource="",verb="GET"} 3`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+// TestFiltersAreMeasured: each by what it takes until it passes a request on; one that doesn't isn't.
+func TestFiltersAreMeasured(t *testing.T) {
+	through := func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if infoOf(r).Name == "refused" {
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+	s := serverOf(t, ok, func(c *Config) { c.Fairness = through })
+	ask(s, http.MethodGet, "/api/v1/namespaces/x/pods/served")
+	ask(s, http.MethodGet, "/api/v1/namespaces/x/pods/refused")
+	text := ask(s, http.MethodGet, "/metrics").Body.String()
+	for name, n := range map[string]int{"authentication": 3, "audit": 3, "constrainedimpersonation": 3, "priorityandfairness": 2, "authorization": 2} {
+		if want := fmt.Sprintf("apiserver_request_filter_duration_seconds_count{filter=%q} %d\n", name, n); !strings.Contains(text, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+// TestRefusalsAreCounted: requests beyond the bound are terminated, and tell so.
+func TestRefusalsAreCounted(t *testing.T) {
+	endpointmetrics.Register()
+	var s *Server
+	s = serverOf(t, func(w http.ResponseWriter, r *http.Request) {
+		if infoOf(r).Name == "first" {
+			if w := ask(s, http.MethodGet, "/apis/test.io/v1/refusals/second"); w.Code != http.StatusTooManyRequests {
+				t.Errorf("the second at a time: %d", w.Code)
+			}
+		}
+	}, func(c *Config) { c.MaxInFlight = 1 })
+	ask(s, http.MethodGet, "/apis/test.io/v1/refusals/first")
+	const want = `apiserver_request_terminations_total{code="429",component="apiserver",group="test.io",resource="refusals",scope="resource",subresource="",verb="GET",version="v1"} 1`
+	if text := ask(s, http.MethodGet, "/metrics").Body.String(); !strings.Contains(text, want) {
+		t.Errorf("no %s", want)
+	}
+}
+
+func TestCountedPaths(t *testing.T) {
+	const whole = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	for _, c := range []struct{ path, accept, name, by string }{
+		{"/livez", "", "/livez", ""}, {"/livez/ping", "", "", ""}, {"/openapi/v2", "", "", ""}, {"/version", "", "", ""},
+		{"/openapi/v3", "", "openapi/v3", ""}, {"/openapi/v3/apis/apps/v1", "", "openapi/v3/", ""},
+		{"/apis", whole, "apis", "apiserver"}, {"/api", whole + ";profile=nopeer", "api", "apiserver"}, {"/apis", "application/json", "", ""}, {"/apis/apps", whole, "", ""},
+	} {
+		r := httptest.NewRequest(http.MethodGet, c.path, nil)
+		r.Header.Set("Accept", c.accept)
+		name, by, ok := counted(r)
+		if ok != (c.name != "") || ok && (name != c.name || by != c.by) {
+			t.Errorf("%s as %q: %q by %q, %v", c.path, c.accept, name, by, ok)
+		}
+	}
+}

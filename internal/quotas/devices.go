@@ -1,0 +1,87 @@
+package quotas
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	resourcev1 "k8s.io/api/resource/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podresources "k8s.io/component-helpers/resource"
+)
+
+// OfDeviceClass ends the names of resources that count the devices of a class.
+const OfDeviceClass = ".deviceclass.resource.k8s.io/devices"
+
+// addDevices charges the devices of a claim by their class, and by the names under which pods may ask for such devices as
+// for other extended resources (KEP-5004).
+func addDevices(usage corev1.ResourceList, claim *resourcev1.ResourceClaim, cluster Cluster) {
+	extended := corev1.ResourceList{}
+	for class, n := range devices(claim) {
+		count := *resource.NewQuantity(n, resource.DecimalSI)
+		usage[corev1.ResourceName(class+OfDeviceClass)] = count
+		c := cluster.DeviceClass(class)
+		if c == nil {
+			continue
+		}
+		add(extended, corev1.ResourceName(resourcev1.ResourceDeviceClassPrefix+class), count)
+		if name := c.Spec.ExtendedResourceName; name != nil {
+			add(extended, corev1.ResourceName(*name), count)
+		}
+	}
+	asked := askedByPod(claim, cluster)
+	for name, q := range extended {
+		if by, ok := asked[name]; ok {
+			q.Sub(by)
+		}
+		if q.Sign() > 0 {
+			usage[corev1.DefaultResourceRequestsPrefix+name] = q
+		}
+	}
+}
+
+func add(list corev1.ResourceList, name corev1.ResourceName, q resource.Quantity) {
+	sum := list[name]
+	sum.Add(q)
+	list[name] = sum
+}
+
+// devices are as many of each class as a claim can be given at most.
+func devices(claim *resourcev1.ResourceClaim) map[string]int64 {
+	out := map[string]int64{}
+	for i := range claim.Spec.Devices.Requests {
+		request := &claim.Spec.Devices.Requests[i]
+		if e := request.Exactly; e != nil && len(request.FirstAvailable) == 0 {
+			out[e.DeviceClassName] += number(e.AllocationMode, e.Count)
+		}
+		most := map[string]int64{} // one of these is chosen
+		for _, s := range request.FirstAvailable {
+			most[s.DeviceClassName] = max(most[s.DeviceClassName], number(s.AllocationMode, s.Count))
+		}
+		for class, n := range most {
+			out[class] += n
+		}
+	}
+	return out
+}
+
+func number(mode resourcev1.DeviceAllocationMode, count int64) int64 {
+	switch mode {
+	case resourcev1.DeviceAllocationModeExactCount:
+		return count
+	case resourcev1.DeviceAllocationModeAll:
+		return resourcev1.AllocationResultsMaxSize
+	}
+	return 0
+}
+
+// askedByPod is what was charged with the pod for which the scheduler has made the claim, as the pod asks for extended resources.
+func askedByPod(claim *resourcev1.ResourceClaim, cluster Cluster) corev1.ResourceList {
+	owner := metav1.GetControllerOf(claim)
+	if claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" || owner == nil || owner.Kind != "Pod" || owner.APIVersion != "v1" {
+		return nil
+	}
+	pod := cluster.Pod(claim.Namespace, owner.Name)
+	if pod == nil || pod.UID != owner.UID {
+		return nil
+	}
+	return podresources.PodRequests(pod, podresources.PodResourcesOptions{UseStatusResources: true})
+}
