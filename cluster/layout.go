@@ -199,6 +199,8 @@ func (l *layout) controllerManager(name string) (backend.Member, *files) {
 		Program: "kube-controller-manager",
 		Args: []string{
 			"--kubeconfig=" + file("controller-manager.conf"),
+			"--authentication-kubeconfig=" + file("controller-manager.conf"), "--authorization-kubeconfig=" + file("controller-manager.conf"),
+			"--authentication-tolerate-lookup-failure=true", // it may be there before the API server
 			"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, managerPort),
 			"--leader-elect=false", // there is one; waiting for the lease of its killed self would take 15 s
 			"--allocate-node-cidrs=true", "--cluster-cidr=" + podCIDR, "--node-cidr-mask-size=24",
@@ -216,6 +218,7 @@ func (l *layout) scheduler(name string) (backend.Member, *files) {
 		Program: "kube-scheduler",
 		Args: []string{
 			"--kubeconfig=" + file("scheduler.conf"), "--leader-elect=false", "--kube-api-qps=1000", "--kube-api-burst=2000",
+			"--authentication-kubeconfig=" + file("scheduler.conf"), "--authorization-kubeconfig=" + file("scheduler.conf"),
 			"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, schedulerPort),
 		},
 	}, l.ids.schedulerFiles(l)

@@ -28,7 +28,6 @@ import (
 	"quintet.dev/quintet/components/apiserver/bootstrap"
 	"quintet.dev/quintet/components/apiserver/connect"
 	"quintet.dev/quintet/components/apiserver/egress"
-	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -41,6 +40,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage/encryption"
 	"quintet.dev/quintet/components/apiserver/tokens"
 	"quintet.dev/quintet/components/apiserver/tokens/external"
+	"quintet.dev/quintet/internal/follow"
 )
 
 // Server is an API server. Its parts are made by New in the order in which they stand here.

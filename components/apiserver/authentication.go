@@ -17,9 +17,9 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"quintet.dev/quintet/components/apiserver/authn"
-	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/measures"
 	"quintet.dev/quintet/components/apiserver/tokens"
+	"quintet.dev/quintet/internal/follow"
 )
 
 func (c *Config) addAuthenticationFlags(fs *pflag.FlagSet) {

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/tokens"
 	"quintet.dev/quintet/components/apiserver/tokens/external"
+	"quintet.dev/quintet/internal/follow"
 )
 
 // longestExtension is how long tokens live at most that outlive what was asked for.

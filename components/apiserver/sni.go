@@ -8,29 +8,31 @@ import (
 
 	"k8s.io/component-base/cli/flag"
 	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/internal/certs"
 )
 
 // names are the certificates for some host names, besides the one for all others.
 type names struct {
-	exact map[string]*servingPair // host names and addresses in lower case, and "*." before the rest of a name
+	exact map[string]*certs.Files // host names and addresses in lower case, and "*." before the rest of a name
 	other func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
 // newNames reads the certificates. What is said to be a certificate's name goes before what it says itself, and the first
 // of two certificates before the second.
 func newNames(pairs []flag.NamedCertKey, other func(*tls.ClientHelloInfo) (*tls.Certificate, error), c clock.PassiveClock) (*names, error) {
-	out := &names{exact: map[string]*servingPair{}, other: other}
-	own := map[string]*servingPair{}
+	out := &names{exact: map[string]*certs.Files{}, other: other}
+	own := map[string]*certs.Files{}
 	for _, named := range pairs {
-		pair := &servingPair{flags: "--tls-sni-cert-key", certFile: named.CertFile, keyFile: named.KeyFile, clock: c}
-		if err := pair.load(); err != nil {
+		pair, err := certs.Follow("--tls-sni-cert-key", named.CertFile, named.KeyFile, c)
+		if err != nil {
 			return nil, err
 		}
 		if len(named.Names) > 0 {
 			addNames(out.exact, named.Names, pair)
 			continue
 		}
-		leaf, err := x509.ParseCertificate(pair.pair.Certificate[0])
+		leaf, err := x509.ParseCertificate(pair.Leaf())
 		if err != nil {
 			return nil, err
 		}
@@ -49,7 +51,7 @@ func newNames(pairs []flag.NamedCertKey, other func(*tls.ClientHelloInfo) (*tls.
 	return out, nil
 }
 
-func addNames(to map[string]*servingPair, names []string, pair *servingPair) {
+func addNames(to map[string]*certs.Files, names []string, pair *certs.Files) {
 	for _, name := range names {
 		if name = strings.ToLower(name); to[name] == nil {
 			to[name] = pair
@@ -66,7 +68,7 @@ func (n *names) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	_, rest, _ := strings.Cut(name, ".")
 	for _, key := range []string{name, "*." + rest} {
 		if pair := n.exact[key]; pair != nil {
-			return pair.get(hello)
+			return pair.Get(hello)
 		}
 	}
 	return n.other(hello)

@@ -1,18 +1,12 @@
 package apiserver
 
 import (
-	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
-	"time"
-
-	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/internal/certs"
 )
@@ -44,63 +38,12 @@ func (s *Server) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, er
 	case s.config.Certificate != nil:
 		return always(*s.config.Certificate), nil
 	case s.config.TLSCertFile != "":
-		pair := &servingPair{flags: "--tls-cert-file, --tls-private-key-file", certFile: s.config.TLSCertFile, keyFile: s.config.TLSKeyFile, clock: s.config.Clock}
-		return pair.get, pair.load()
+		files, err := certs.Follow("--tls-cert-file, --tls-private-key-file", s.config.TLSCertFile, s.config.TLSKeyFile, s.config.Clock)
+		return files.Get, err
 	default:
 		own, err := s.ownCertificate()
 		return always(own), err
 	}
-}
-
-// recheck is how long a serving certificate is used before its files are looked at again.
-const recheck = 10 * time.Second
-
-// servingPair is a certificate that follows its files. Files that turn bad leave the last good pair in use.
-type servingPair struct {
-	flags             string // that name the files
-	certFile, keyFile string
-	clock             clock.PassiveClock
-
-	mu        sync.Mutex
-	cert, key []byte
-	pair      *tls.Certificate
-	checked   time.Time
-}
-
-func (p *servingPair) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.clock.Since(p.checked) >= recheck {
-		if err := p.load(); err != nil {
-			klog.FromContext(hello.Context()).Error(err, "Keeping the last serving certificate that could be read")
-		}
-	}
-	return p.pair, nil
-}
-
-// load is called with p.mu held, or before others know p.
-func (p *servingPair) load() error {
-	p.checked = p.clock.Now()
-	fail := func(err error) error {
-		return fmt.Errorf("%s: certificate %s, key %s: %w", p.flags, p.certFile, p.keyFile, err)
-	}
-	cert, err := os.ReadFile(p.certFile)
-	if err != nil {
-		return fail(err)
-	}
-	key, err := os.ReadFile(p.keyFile)
-	if err != nil {
-		return fail(err)
-	}
-	if p.pair != nil && bytes.Equal(cert, p.cert) && bytes.Equal(key, p.key) {
-		return nil
-	}
-	pair, err := tls.X509KeyPair(cert, key)
-	if err != nil {
-		return fail(err)
-	}
-	p.cert, p.key, p.pair = cert, key, &pair
-	return nil
 }
 
 // ownCertificate is one that the server makes for itself, and keeps in CertDir as apiserver.crt and apiserver.key.

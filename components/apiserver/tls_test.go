@@ -54,14 +54,14 @@ func TestServingCertificateFollowsItsFiles(t *testing.T) {
 	if got := served(); got != "one" {
 		t.Errorf("at first: %s", got)
 	}
-	clk.Step(recheck)
+	clk.Step(certs.Recheck)
 	if got := served(); got != "two" {
 		t.Errorf("after the renewal: %s", got)
 	}
 	if err := os.WriteFile(keyFile, []byte("no key"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	clk.Step(recheck)
+	clk.Step(certs.Recheck)
 	if got := served(); got != "two" {
 		t.Errorf("with a broken key: %s", got)
 	}

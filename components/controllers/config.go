@@ -22,6 +22,7 @@ import (
 	"quintet.dev/quintet/components/controllers/csr"
 	"quintet.dev/quintet/components/controllers/nodeipam"
 	"quintet.dev/quintet/components/controllers/nodelifecycle"
+	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/leader"
 )
 
@@ -31,12 +32,9 @@ type Config struct {
 	// Client reaches the API server, instead of Kubeconfig.
 	Client *rest.Config
 	// Kubeconfig is the file that names the API server and who the manager is there.
-	Kubeconfig string
-	// AuthenticationKubeconfig and AuthorizationKubeconfig are read at start, so that a wrong one is found early.
-	// Health and metrics are served to everyone who reaches the port, so nothing more is asked of them.
-	AuthenticationKubeconfig, AuthorizationKubeconfig string
-	KubeAPIQPS                                        float32 // requests per second of each controller; < 0: no limit
-	KubeAPIBurst                                      int
+	Kubeconfig   string
+	KubeAPIQPS   float32 // requests per second of each controller; < 0: no limit
+	KubeAPIBurst int
 	// KubeAPIContentType is how built-in objects are encoded on the wire.
 	KubeAPIContentType string
 	// MinResyncPeriod is how often every object is looked at again without an event.
@@ -55,6 +53,8 @@ type Config struct {
 	// Clock is where the controllers take the time from; the machine's if nil.
 	Clock clock.WithTicker
 
+	// Access is who may see what is served.
+	Access delegated.Options
 	// BindAddress and SecurePort are where health and metrics are served; no port, no server.
 	BindAddress                    string
 	SecurePort                     int
@@ -125,6 +125,7 @@ func DefaultConfig() Config {
 		KubeAPIContentType:   runtime.ContentTypeProtobuf,
 		MinResyncPeriod:      12 * time.Hour,
 		Controllers:          []string{"*"},
+		Access:               delegated.Default(),
 		BindAddress:          "0.0.0.0",
 		SecurePort:           10257,
 		NodeCIDRMaskSizeIPv4: 24,
@@ -172,17 +173,7 @@ func (c *Config) validate() error {
 	if c.Client == nil && c.Kubeconfig == "" {
 		errs = append(errs, errors.New("--kubeconfig is required: it names the API server and the manager's identity"))
 	}
-	for flag, file := range map[string]string{
-		"authentication-kubeconfig": c.AuthenticationKubeconfig,
-		"authorization-kubeconfig":  c.AuthorizationKubeconfig,
-	} {
-		if file == "" {
-			continue
-		}
-		if _, err := clientcmd.LoadFromFile(file); err != nil {
-			errs = append(errs, fmt.Errorf("--%s: %w", flag, err))
-		}
-	}
+	errs = append(errs, c.Access.Validate())
 	for _, name := range slices.Sorted(maps.Keys(c.FeatureGates)) {
 		if name != storageVersionMigrator {
 			errs = append(errs, fmt.Errorf("--feature-gates: %s can't be set; only %s can", name, storageVersionMigrator))

@@ -14,8 +14,6 @@ const storageVersionMigrator = "StorageVersionMigrator"
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	c.CommandLine = zpages.Flags(fs)
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "file that names the API server and the manager's identity")
-	fs.StringVar(&c.AuthenticationKubeconfig, "authentication-kubeconfig", c.AuthenticationKubeconfig, "checked at start; health and metrics are served without authentication")
-	fs.StringVar(&c.AuthorizationKubeconfig, "authorization-kubeconfig", c.AuthorizationKubeconfig, "checked at start; health and metrics are served without authorization")
 	fs.Float32Var(&c.KubeAPIQPS, "kube-api-qps", c.KubeAPIQPS, "requests per second of each controller; negative: no limit")
 	fs.IntVar(&c.KubeAPIBurst, "kube-api-burst", c.KubeAPIBurst, "requests each controller may send at once")
 	fs.StringVar(&c.KubeAPIContentType, "kube-api-content-type", c.KubeAPIContentType, "encoding of built-in objects on the wire: application/vnd.kubernetes.protobuf or application/json")
@@ -27,6 +25,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 
 	c.LeaderElection.AddFlags(fs, "kube-controller-manager")
 
+	c.Access.AddFlags(fs)
 	fs.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "IP address to serve health and metrics on")
 	fs.IntVar(&c.SecurePort, "secure-port", c.SecurePort, "port to serve health and metrics on; 0 serves nothing")
 	fs.StringVar(&c.TLSCertFile, "tls-cert-file", c.TLSCertFile, "serving certificate; self-signed if empty")

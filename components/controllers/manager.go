@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -27,6 +26,8 @@ import (
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/controllers/runner"
+	"quintet.dev/quintet/internal/certs"
+	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/diagnostics"
 	"quintet.dev/quintet/internal/leader"
 	"quintet.dev/quintet/internal/zpages"
@@ -55,7 +56,7 @@ func New(c Config) (*Manager, error) {
 func (m *Manager) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	if m.config.SecurePort != 0 {
-		server, err := m.diagnostics()
+		server, err := m.diagnostics(ctx)
 		if err != nil {
 			return err
 		}
@@ -65,20 +66,21 @@ func (m *Manager) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-func (m *Manager) diagnostics() (*diagnostics.Server, error) {
-	server := &diagnostics.Server{Metrics: m.registry, Program: zpages.New("kube-controller-manager", m.config.Clock.Now, m.config.CommandLine)}
-	if m.config.TLSCertFile != "" {
-		certificate, err := tls.LoadX509KeyPair(m.config.TLSCertFile, m.config.TLSPrivateKeyFile)
-		if err != nil {
-			return nil, fmt.Errorf("--tls-cert-file and --tls-private-key-file: %w", err)
-		}
-		server.Certificate = &certificate
-	}
-	listener, err := net.Listen("tcp", net.JoinHostPort(m.config.BindAddress, strconv.Itoa(m.config.SecurePort)))
+func (m *Manager) diagnostics(ctx context.Context) (*diagnostics.Server, error) {
+	c := &m.config
+	gate, err := delegated.New(ctx, c.Access, c.Clock)
 	if err != nil {
+		return nil, err
+	}
+	server := &diagnostics.Server{Gate: gate, Metrics: m.registry, Program: zpages.New("kube-controller-manager", c.Clock.Now, c.CommandLine)}
+	if c.TLSCertFile != "" {
+		if server.Certificate, err = certs.Follow("--tls-cert-file, --tls-private-key-file", c.TLSCertFile, c.TLSPrivateKeyFile, c.Clock); err != nil {
+			return nil, err
+		}
+	}
+	if server.Listener, err = net.Listen("tcp", net.JoinHostPort(c.BindAddress, strconv.Itoa(c.SecurePort))); err != nil {
 		return nil, fmt.Errorf("--secure-port: %w", err)
 	}
-	server.Listener = listener
 	return server, nil
 }
 

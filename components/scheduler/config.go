@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/kubeconfig"
 	"quintet.dev/quintet/internal/leader"
 )
@@ -45,6 +46,8 @@ type Config struct {
 	Listener    net.Listener
 	CertFile    string
 	KeyFile     string
+	// Access is who may see what is served.
+	Access delegated.Options
 
 	// CommandLine is all flags with their values, for /flagz, which isn't there without.
 	CommandLine func() map[string]string
@@ -103,7 +106,7 @@ func (c *Config) complete() error {
 	if c.Percentage < 0 || c.Percentage > 100 {
 		return fmt.Errorf("percentageOfNodesToScore: %d is not in 0-100", c.Percentage)
 	}
-	if err := c.Leader.Validate(); err != nil {
+	if err := errors.Join(c.Leader.Validate(), c.Access.Validate()); err != nil {
 		return err
 	}
 	if c.Client != nil {

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"github.com/spf13/pflag"
 
+	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/leader"
 	"quintet.dev/quintet/internal/zpages"
 )
@@ -18,6 +19,9 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.SecurePort, "secure-port", 10259, "Port that serves health and metrics over TLS; 0 serves none.")
 	fs.StringVar(&c.CertFile, "tls-cert-file", c.CertFile, "Certificate (PEM) of --secure-port; without one, a self-signed one is made.")
 	fs.StringVar(&c.KeyFile, "tls-private-key-file", c.KeyFile, "Key (PEM) of --tls-cert-file.")
+	c.Access = delegated.Default()
+	c.Access.TolerateLookupFailure = true
+	c.Access.AddFlags(fs)
 	c.changed = fs.Changed
 	c.CommandLine = zpages.Flags(fs)
 }

@@ -2,9 +2,7 @@ package scheduler
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -12,6 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quintet.dev/quintet/components/scheduler/queue"
+	"quintet.dev/quintet/internal/certs"
+	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/diagnostics"
 	"quintet.dev/quintet/internal/zpages"
 )
@@ -116,17 +116,22 @@ func (p pending) Collect(out chan<- prometheus.Metric) {
 
 // serve starts the health and metrics server, if there is to be one.
 func (s *Scheduler) serve(ctx context.Context, group *errgroup.Group) error {
+	c := &s.config
 	listener, err := s.listen()
 	if err != nil || listener == nil {
 		return err
 	}
-	server := &diagnostics.Server{Listener: listener, Metrics: s.metrics.registry, Ready: s.ready, Program: zpages.New("kube-scheduler", s.config.Clock.Now, s.config.CommandLine)}
-	if s.config.CertFile != "" {
-		pair, err := tls.LoadX509KeyPair(s.config.CertFile, s.config.KeyFile)
-		if err != nil {
-			return errors.Join(fmt.Errorf("--tls-cert-file, --tls-private-key-file: %w", err), listener.Close())
+	gate, err := delegated.New(ctx, c.Access, c.Clock)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server := &diagnostics.Server{
+		Listener: listener, Gate: gate, Metrics: s.metrics.registry, Ready: s.ready, Program: zpages.New("kube-scheduler", c.Clock.Now, c.CommandLine),
+	}
+	if c.CertFile != "" {
+		if server.Certificate, err = certs.Follow("--tls-cert-file, --tls-private-key-file", c.CertFile, c.KeyFile, c.Clock); err != nil {
+			return errors.Join(err, listener.Close())
 		}
-		server.Certificate = &pair
 	}
 	group.Go(func() error { return server.Run(ctx) })
 	return nil

@@ -16,8 +16,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
 
 	"quintet.dev/quintet/internal/certs"
+	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/zpages"
 )
 
@@ -25,8 +27,10 @@ import (
 type Server struct {
 	// Listener is owned and closed by the server.
 	Listener net.Listener
+	// Gate says who may see what; it must be set.
+	Gate *delegated.Gate
 	// Certificate serves TLS; a self-signed one is made when it is nil.
-	Certificate *tls.Certificate
+	Certificate *certs.Files
 	// Metrics are served on /metrics; nil serves none.
 	Metrics prometheus.Gatherer
 	// Live and Ready tell why the component is not; nil means it always is.
@@ -37,27 +41,46 @@ type Server struct {
 
 // Run serves until ctx ends.
 func (s *Server) Run(ctx context.Context) error {
-	certificate := s.Certificate
-	if certificate == nil {
-		made, err := selfSigned(s.Listener.Addr())
-		if err != nil {
-			_ = s.Listener.Close()
-			return err
-		}
-		certificate = made
+	config, err := s.tls()
+	if err != nil {
+		_ = s.Listener.Close()
+		return err
 	}
 	server := &http.Server{
-		Handler:           s.handler(),
+		Handler:           s.Gate.Protect(s.handler()),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(discard{}, "", 0), // handshakes that fail are the prober's affair
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{*certificate}, MinVersion: tls.VersionTLS12},
+		TLSConfig:         config,
 	}
+	group, ctx := errgroup.WithContext(ctx)
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
-	if err := server.ServeTLS(s.Listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("diagnostics on %s: %w", s.Listener.Addr(), err)
+	group.Go(func() error { return s.Gate.Run(ctx) })
+	group.Go(func() error {
+		if err := server.ServeTLS(s.Listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("diagnostics on %s: %w", s.Listener.Addr(), err)
+		}
+		return nil
+	})
+	return group.Wait()
+}
+
+// tls asks clients for certificates where they can be known by them.
+func (s *Server) tls() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if s.Gate.Certificates {
+		config.ClientAuth = tls.RequestClientCert
 	}
-	return nil
+	if s.Certificate != nil {
+		config.GetCertificate = s.Certificate.Get
+		return config, nil
+	}
+	made, err := selfSigned(s.Listener.Addr())
+	if err != nil {
+		return nil, err
+	}
+	config.Certificates = []tls.Certificate{*made}
+	return config, nil
 }
 
 func (s *Server) handler() http.Handler {

@@ -13,7 +13,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
+	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/zpages"
 )
 
@@ -26,7 +28,14 @@ func TestServer(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "answer", Help: "It is."}))
 	flags := func() map[string]string { return map[string]string{"secure-port": "10259"} }
-	s := &Server{Listener: listener, Metrics: registry, Program: zpages.New("kube-player", time.Now, flags), Ready: func() error { return errors.New("caches are not filled yet") }}
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	options := delegated.Default()
+	options.AlwaysAllowPaths = append(options.AlwaysAllowPaths, "/metrics", "/statusz", "/other")
+	gate, err := delegated.New(t.Context(), options, clock.RealClock{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{Gate: gate, Listener: listener, Metrics: registry, Program: zpages.New("kube-player", time.Now, flags), Ready: func() error { return errors.New("caches are not filled yet") }}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -40,7 +49,7 @@ func TestServer(t *testing.T) {
 		"/readyz":  {http.StatusInternalServerError, "caches are not filled yet"},
 		"/metrics": {http.StatusOK, "answer 0"},
 		"/statusz": {http.StatusOK, "/flagz /healthz /livez /metrics /readyz /statusz"},
-		"/flagz":   {http.StatusOK, "10259"},
+		"/flagz":   {http.StatusForbidden, "system:anonymous"},
 		"/other":   {http.StatusNotFound, ""},
 	} {
 		response, err := client.Get("https://" + listener.Addr().String() + path)

@@ -25,8 +25,8 @@ import (
 	"k8s.io/apiserver/plugin/pkg/authenticator/token/oidc"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/objects"
+	"quintet.dev/quintet/internal/follow"
 )
 
 // Dial connects.

@@ -22,9 +22,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 	"quintet.dev/quintet/internal/certs"
+	"quintet.dev/quintet/internal/follow"
 )
 
 func authority(t *testing.T) (*certs.Authority, certs.Pair) {

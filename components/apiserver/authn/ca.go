@@ -9,7 +9,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/client-go/util/cert"
 
-	"quintet.dev/quintet/components/apiserver/follow"
+	"quintet.dev/quintet/internal/follow"
 )
 
 // caFile is a bundle of certificates that follows its file.

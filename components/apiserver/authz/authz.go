@@ -23,9 +23,9 @@ import (
 	"quintet.dev/quintet/components/apiserver/authz/abac"
 	"quintet.dev/quintet/components/apiserver/authz/node"
 	"quintet.dev/quintet/components/apiserver/authz/rbac"
-	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
+	"quintet.dev/quintet/internal/follow"
 )
 
 // Config is what a Chain is made of.

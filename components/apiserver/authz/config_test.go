@@ -18,8 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
+	"quintet.dev/quintet/internal/follow"
 )
 
 func write(t *testing.T, name, content string) string {

@@ -5,7 +5,7 @@ import (
 	"crypto/tls"
 	"sync/atomic"
 
-	"quintet.dev/quintet/components/apiserver/follow"
+	"quintet.dev/quintet/internal/follow"
 )
 
 // clientPair is a client certificate that follows its files.

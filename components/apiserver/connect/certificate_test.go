@@ -12,8 +12,8 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
-	"quintet.dev/quintet/components/apiserver/follow"
 	"quintet.dev/quintet/internal/certs"
+	"quintet.dev/quintet/internal/follow"
 )
 
 // TestClientPairFollows: a renewed certificate is shown without a restart.

@@ -1,0 +1,85 @@
+package delegated
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/munnerz/goautoneg"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/klog/v2"
+)
+
+// attributes of a request; nothing here is a resource.
+func attributes(who user.Info, r *http.Request) authorizer.Attributes {
+	return authorizer.AttributesRecord{User: who, Verb: strings.ToLower(r.Method), Path: r.URL.Path}
+}
+
+func isNobody(u user.Info) bool {
+	return u.GetName() == user.Anonymous || slices.Contains(u.GetGroups(), user.AllUnauthenticated)
+}
+
+// soleRequest ends a connection of HTTP/2 after this request: who is not known must not flood the program with streams
+// (CVE-2023-44487).
+func soleRequest(w http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 2 {
+		w.Header().Set("Connection", "close")
+	}
+}
+
+func unauthorized(w http.ResponseWriter, r *http.Request, err error) {
+	if err != nil {
+		klog.FromContext(r.Context()).V(2).Info("Unable to authenticate the request", "err", err)
+	}
+	refuse(w, r, apierrors.NewUnauthorized("Unauthorized"))
+}
+
+// harmless takes out of a text what a browser could take for a page.
+var harmless = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+func forbidden(w http.ResponseWriter, r *http.Request, asked authorizer.Attributes, reason string) {
+	why := harmless.Replace(fmt.Sprintf("User %q cannot %s path %q", asked.GetUser().GetName(), asked.GetVerb(), asked.GetPath()))
+	if reason != "" {
+		why += ": " + reason
+	}
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	refuse(w, r, apierrors.NewForbidden(schema.GroupResource{}, "", errors.New(why)))
+}
+
+// undecided is when the API server can't be asked.
+func undecided(w http.ResponseWriter, r *http.Request, err error) {
+	http.Error(w, harmless.Replace(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err)), http.StatusInternalServerError)
+}
+
+// refuse answers with a Status, in the form that the client prefers.
+func refuse(w http.ResponseWriter, r *http.Request, err *apierrors.StatusError) {
+	status := err.Status()
+	status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+	known := scheme.Codecs.SupportedMediaTypes()
+	var names []string
+	for _, info := range known {
+		names = append(names, info.MediaType)
+	}
+	as := known[0]
+	if accept := r.Header.Get("Accept"); accept != "" {
+		if at := slices.Index(names, goautoneg.Negotiate(accept, names)); at >= 0 {
+			as = known[at]
+		}
+	}
+	body, encodeErr := runtime.Encode(as.Serializer, &status)
+	if encodeErr != nil {
+		undecided(w, r, encodeErr)
+		return
+	}
+	w.Header().Set("Content-Type", as.MediaType)
+	w.WriteHeader(int(status.Code))
+	_, _ = w.Write(body)
+}

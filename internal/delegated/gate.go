@@ -1,0 +1,197 @@
+package delegated
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/group"
+	"k8s.io/apiserver/pkg/authentication/request/anonymous"
+	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
+	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	"k8s.io/apiserver/pkg/authentication/request/union"
+	requestx509 "k8s.io/apiserver/pkg/authentication/request/x509"
+	"k8s.io/apiserver/pkg/authentication/token/cache"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/path"
+	authzunion "k8s.io/apiserver/pkg/authorization/union"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/internal/follow"
+)
+
+// Gate knows who asks, and whether they may.
+type Gate struct {
+	// Certificates tells that clients can be known by certificates, which are to be asked for.
+	Certificates bool
+
+	authenticator authenticator.Request
+	authorizer    authorizer.Authorizer
+	clock         clock.WithTicker
+	files         []*follow.Files
+	lookup        *lookup
+}
+
+// New makes a gate. It reads what is published once, and fails if it can't and that isn't tolerated. The gate is up to date as
+// long as Run runs.
+func New(ctx context.Context, o Options, clk clock.WithTicker) (*Gate, error) {
+	reviews, err := connect(o.AuthenticationKubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("--authentication-kubeconfig: %w", err)
+	}
+	access, err := connect(o.AuthorizationKubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("--authorization-kubeconfig: %w", err)
+	}
+	return assemble(ctx, &o, reviews, access, clk)
+}
+
+// assemble makes a gate that asks those who are not nil.
+func assemble(ctx context.Context, o *Options, reviews, access kubernetes.Interface, clk clock.WithTicker) (*Gate, error) {
+	g := &Gate{clock: clk}
+	if err := g.authenticate(ctx, o, reviews); err != nil {
+		return nil, err
+	}
+	open, err := path.NewAuthorizer(o.AlwaysAllowPaths)
+	if err != nil {
+		return nil, fmt.Errorf("--authorization-always-allow-paths: %w", err)
+	}
+	authorizers := []authorizer.Authorizer{masters{}, open}
+	if access != nil {
+		authorizers = append(authorizers, newJudge(access, o, clk))
+	}
+	g.authorizer = authzunion.New(authorizers...)
+	return g, nil
+}
+
+// connect makes a client; nil if nothing tells where the API server is.
+func connect(file string) (kubernetes.Interface, error) {
+	var config *rest.Config
+	var err error
+	if file != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", file)
+	} else if config, err = rest.InClusterConfig(); errors.Is(err, rest.ErrNotInCluster) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	config.QPS, config.Burst = 200, 400 // what is asked here holds up who asks the program
+	return kubernetes.NewForConfig(config)
+}
+
+// authenticate puts together the ways to be known: by a proxy's word, by a certificate, by a token. Who shows nothing is anonymous.
+func (g *Gate) authenticate(ctx context.Context, o *Options, client kubernetes.Interface) error {
+	var ways []authenticator.Request
+	clients, proxies, err := g.authorities(ctx, o, client)
+	if err != nil {
+		return err
+	}
+	if proxies != nil {
+		ways = append(ways, headerrequest.NewDynamicVerifyOptionsSecure(proxies.authorities.verifyOptions, proxies.list(allowedNames),
+			proxies.list(usernameHeaders), proxies.list(uidHeaders), proxies.list(groupHeaders), proxies.list(extraHeaderPrefixes)))
+	}
+	if clients != nil {
+		ways = append(ways, requestx509.NewDynamic(clients.verifyOptions, requestx509.CommonNameUserConversion))
+	}
+	g.Certificates = len(ways) > 0
+	if client != nil {
+		ways = append(ways, bearertoken.New(cache.New(&reviewer{client: client}, false, o.TokenTTL, o.TokenTTL)))
+	}
+	nobody := anonymous.NewAuthenticator(nil)
+	if len(ways) == 0 {
+		g.authenticator = nobody
+		return nil
+	}
+	g.authenticator = union.NewFailOnError(group.NewAuthenticatedGroupAdder(union.New(ways...)), nobody)
+	return nil
+}
+
+// authorities are those of clients and of proxies, from files or as they are published; nil if there are none.
+func (g *Gate) authorities(ctx context.Context, o *Options, client kubernetes.Interface) (*authorities, *proxies, error) {
+	var clients *authorities
+	var proxy *proxies
+	if o.ClientCAFile != "" {
+		clients = &authorities{}
+		if err := g.follow("--client-ca-file", clients, o.ClientCAFile); err != nil {
+			return nil, nil, err
+		}
+	}
+	if o.RequestHeader.ClientCAFile != "" {
+		proxy = newProxies()
+		proxy.set(o.RequestHeader.lists())
+		if err := g.follow("--requestheader-client-ca-file", &proxy.authorities, o.RequestHeader.ClientCAFile); err != nil {
+			return nil, nil, err
+		}
+	}
+	if o.SkipLookup || client == nil || clients != nil && proxy != nil {
+		return clients, proxy, nil
+	}
+	g.lookup = newLookup(client)
+	if clients == nil {
+		clients = &authorities{}
+		g.lookup.clients = clients
+	}
+	if proxy == nil {
+		proxy = newProxies()
+		g.lookup.proxies = proxy
+	}
+	if err := g.lookup.once(ctx); err != nil && !o.TolerateLookupFailure {
+		return nil, nil, fmt.Errorf("look up authorities (--authentication-tolerate-lookup-failure goes on without): %w", err)
+	}
+	return clients, proxy, nil
+}
+
+func (g *Gate) follow(flag string, a *authorities, file string) error {
+	files, err := follow.New(func(_ context.Context, contents [][]byte) error { return a.set(contents[0]) }, file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	g.files = append(g.files, files)
+	return nil
+}
+
+// Run follows files, and what is published, until ctx ends.
+func (g *Gate) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, f := range g.files {
+		group.Go(func() error { return f.Run(ctx, g.clock) })
+	}
+	if g.lookup != nil {
+		group.Go(func() error { g.lookup.run(ctx); return nil })
+	}
+	return group.Wait()
+}
+
+// Protect lets only those requests through that are allowed.
+func (g *Gate) Protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-cache, private")
+		who, ok, err := g.authenticator.AuthenticateRequest(r)
+		if err != nil || !ok {
+			soleRequest(w, r)
+			unauthorized(w, r, err)
+			return
+		}
+		if isNobody(who.User) {
+			soleRequest(w, r)
+		}
+		asked := attributes(who.User, r)
+		decision, reason, err := g.authorizer.Authorize(r.Context(), asked)
+		switch {
+		case decision == authorizer.DecisionAllow:
+			r.Header.Del("Authorization")
+			next.ServeHTTP(w, r)
+		case err != nil:
+			undecided(w, r, err)
+		default:
+			forbidden(w, r, asked, reason)
+		}
+	})
+}
