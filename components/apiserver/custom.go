@@ -36,11 +36,6 @@ func (s *Server) makeCustom() error {
 func (s *Server) installCustom(ctx context.Context, rows []*kinds.Kind) error {
 	rows = slices.DeleteFunc(slices.Clone(rows), s.shadows)
 	before, now := s.custom.caches, make(map[*kinds.Kind]*cache.Cache, len(rows))
-	for kind, c := range before {
-		if !slices.Contains(rows, kind) {
-			s.places[0].caches.Remove(c)
-		}
-	}
 	resources := make([]handlers.Resource, len(rows))
 	for i, kind := range rows {
 		c := before[kind]
@@ -55,6 +50,11 @@ func (s *Server) installCustom(ctx context.Context, rows []*kinds.Kind) error {
 	s.custom.mu.Unlock()
 	s.local.Install(resources)
 	s.api.Install(resources)
+	for kind, c := range before {
+		if now[kind] == nil {
+			s.places[0].caches.Remove(c)
+		}
+	}
 	for _, c := range now {
 		if err := c.WaitReady(ctx); err != nil {
 			return err

@@ -2,7 +2,9 @@ package apiserver_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
@@ -44,7 +47,7 @@ func TestDefinitionChanges(t *testing.T) {
 	err = wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
 		a, err := f.widgets().Get(ctx, "a", metav1.GetOptions{})
 		if err != nil {
-			return false, nil // while it is exchanged
+			return false, err
 		}
 		taste, _, _ := unstructured.NestedString(a.Object, "spec", "taste")
 		return taste == "sweet" && a.GetAPIVersion() == "example.com/v1", nil
@@ -121,6 +124,64 @@ func TestManagedFieldsOfAVersionThatIsGone(t *testing.T) {
 	}
 	if err := apply("v1"); err != nil {
 		t.Errorf("apply to what nobody manages: %v", err)
+	}
+}
+
+// TestRequestsOutliveAChange sends requests while definitions change: none fails for that, and watches end without a word.
+func TestRequestsOutliveAChange(t *testing.T) {
+	f := startCustom(t)
+	f.create(t, "a", `spec: {color: red}`)
+	w, err := f.widgets().Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changing, changed := context.WithCancel(t.Context())
+	var clients sync.WaitGroup
+	for i := range 4 {
+		clients.Go(func() {
+			name := fmt.Sprint("of-", i)
+			for changing.Err() == nil {
+				if _, err := f.widgets().Create(t.Context(), widget(t, name, `spec: {color: blue}`), metav1.CreateOptions{}); err != nil {
+					t.Error(err)
+				}
+				if _, err := f.widgets().Patch(t.Context(), name, types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"y"}}}`), metav1.PatchOptions{}); err != nil {
+					t.Error(err)
+				}
+				if l, err := f.widgets().List(t.Context(), metav1.ListOptions{}); err != nil || len(l.Items) == 0 {
+					t.Error(l, err)
+				}
+				if err := f.widgets().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	definitions := f.definitions.ApiextensionsV1().CustomResourceDefinitions()
+	for i := range 20 {
+		crd, err := definitions.Get(t.Context(), "widgets.example.com", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for v := range crd.Spec.Versions {
+			properties := crd.Spec.Versions[v].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+			properties["taste"] = apiextensionsv1.JSONSchemaProps{Type: "string", MaxLength: new(int64(i + 1))}
+		}
+		if _, err := definitions.Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		tastes := func(length int) error {
+			tried := widget(t, "probe", fmt.Sprintf(`spec: {color: red, taste: %q}`, strings.Repeat("x", length)))
+			_, err := f.widgets().Create(t.Context(), tried, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			return err
+		}
+		eventually(t, "the new schema", func() bool { return tastes(i+1) == nil && apierrors.IsInvalid(tastes(i+2)) })
+	}
+	changed()
+	clients.Wait()
+	for e := range w.ResultChan() {
+		if e.Type == watch.Error {
+			t.Errorf("the watch ended with %v", e.Object)
+		}
 	}
 }
 

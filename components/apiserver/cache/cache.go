@@ -35,6 +35,7 @@ type Cache struct {
 	flights  flights
 	broken   broken
 	zipped   runs
+	users    users
 
 	ready  chan struct{} // closed with the first install
 	closed chan struct{}

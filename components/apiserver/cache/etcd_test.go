@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 
+	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/etcd"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
@@ -290,8 +291,27 @@ func TestKindsComeAndGo(t *testing.T) {
 	defer w.Close()
 	_, err = w.Next(f.ctx)
 	f.must(err)
+	if !c.Enter() {
+		t.Fatal("a cache can't be used")
+	}
 	f.set.Remove(c)
-	if _, err := w.Next(f.ctx); !apierrors.IsServiceUnavailable(err) {
+	instead := f.set.Add(row)
+	_, err = instead.Update(f.ctx, key, nil, func(*Entry) (kinds.Object, error) { return pod("a", "x", "n"), nil })
+	f.must(err)
+	for _, c := range []*Cache{c, instead} {
+		if e, err := c.Get(f.ctx, key, ""); err != nil || e.Object.(*corev1.Pod).Spec.NodeName != "n" {
+			t.Errorf("got %v, %v", e, err)
+		}
+	}
+	c.Leave()
+	if c.Enter() {
+		t.Error("a removed cache can be used")
+	}
+	_, err = w.Next(f.ctx) // the change
+	if err == nil {
+		_, err = w.Next(f.ctx)
+	}
+	if !apierrors.IsServiceUnavailable(err) {
 		t.Errorf("the watch ended with %v", err)
 	}
 	if _, err := c.Get(f.ctx, key, ""); err == nil {

@@ -18,22 +18,20 @@ func (s *Set) load(ctx context.Context) (int64, error) {
 	s.mu.Lock()
 	s.running = true
 	caches := s.caches
-	routes := *s.routes.Load()
+	r := *s.routes.Load()
 	s.mu.Unlock()
 
 	for _, c := range caches {
 		c.broken.begin()
 	}
-	pages, revision, err := s.list(ctx, s.prefix, func(key string) *Cache { return route(routes, key[len(s.prefix):]) })
+	pages, revision, err := s.list(ctx, s.prefix, func(key string) []*Cache { return r.of(key[len(s.prefix):]) })
 	if err != nil {
 		return 0, err
 	}
 	contents := make(map[*Cache][]*Entry, len(caches))
 	for _, page := range pages {
-		for i, e := range page.entries {
-			if e != nil {
-				contents[page.caches[i]] = append(contents[page.caches[i]], e)
-			}
+		for _, f := range *page {
+			contents[f.cache] = append(contents[f.cache], f.entry)
 		}
 	}
 	for _, c := range caches {
@@ -47,7 +45,7 @@ func (s *Set) load(ctx context.Context) (int64, error) {
 func (s *Set) loadOne(ctx context.Context, c *Cache) {
 	for ctx.Err() == nil {
 		c.broken.begin()
-		pages, revision, err := s.list(ctx, c.prefix, func(string) *Cache { return c })
+		pages, revision, err := s.list(ctx, c.prefix, func(string) []*Cache { return []*Cache{c} })
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Listing what is stored; trying again", "resource", c.resource)
 			s.pause(ctx)
@@ -55,10 +53,8 @@ func (s *Set) loadOne(ctx context.Context, c *Cache) {
 		}
 		var content []*Entry
 		for _, page := range pages {
-			for _, e := range page.entries {
-				if e != nil {
-					content = append(content, e)
-				}
+			for _, f := range *page {
+				content = append(content, f.entry)
 			}
 		}
 		c.installFirst(content, revision)
@@ -66,15 +62,15 @@ func (s *Set) loadOne(ctx context.Context, c *Cache) {
 	}
 }
 
-// loaded is a decoded page; entries without a cache, or that can't be read, are nil.
-type loaded struct {
-	entries []*Entry
-	caches  []*Cache
+// found is an object in the store, and a cache that it belongs to.
+type found struct {
+	entry *Entry
+	cache *Cache
 }
 
-// list reads all keys below prefix at one revision. Pages are decoded while the next are on their way.
-func (s *Set) list(ctx context.Context, prefix string, owner func(key string) *Cache) ([]*loaded, int64, error) {
-	var pages []*loaded
+// list reads all keys below prefix that can be read, at one revision. Pages are decoded while the next are on their way.
+func (s *Set) list(ctx context.Context, prefix string, owners func(key string) []*Cache) ([]*[]found, int64, error) {
+	var pages []*[]found
 	var decoding errgroup.Group
 	decoding.SetLimit(runtime.GOMAXPROCS(0))
 	r := storage.Range{Prefix: prefix, Limit: loadPage}
@@ -84,13 +80,15 @@ func (s *Set) list(ctx context.Context, prefix string, owner func(key string) *C
 			_ = decoding.Wait()
 			return nil, 0, err
 		}
-		out := &loaded{entries: make([]*Entry, len(page.Items)), caches: make([]*Cache, len(page.Items))}
+		out := &[]found{}
 		pages = append(pages, out)
 		decoding.Go(func() error {
+			*out = make([]found, 0, len(page.Items))
 			for i := range page.Items {
-				if c := owner(page.Items[i].Key); c != nil {
-					out.caches[i] = c
-					out.entries[i] = c.read(&page.Items[i])
+				for _, c := range owners(page.Items[i].Key) {
+					if e := c.read(&page.Items[i]); e != nil {
+						*out = append(*out, found{e, c})
+					}
 				}
 			}
 			return nil

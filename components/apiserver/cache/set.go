@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -80,8 +81,8 @@ type Set struct {
 
 	mu      sync.Mutex
 	running bool
-	caches  []*Cache                          // replaced, never changed
-	routes  atomic.Pointer[map[string]*Cache] // by key prefix below s.prefix, "pods/"; replaced, never changed
+	caches  []*Cache               // replaced, never changed
+	routes  atomic.Pointer[routes] // replaced, never changed
 }
 
 // NewSet makes an empty set.
@@ -108,22 +109,17 @@ func NewSet(config Config) (*Set, error) {
 		patience: freshTimeout}
 	s.base, s.cancel = context.WithCancel(context.Background())
 	s.asker = asker{ask: s.ask, base: s.base, patience: askTimeout}
-	s.routes.Store(&map[string]*Cache{})
+	s.routes.Store(&routes{})
 	return s, nil
 }
 
 // Add makes the cache of a stored kind. It may be called at any time; if the set runs already, the cache gets ready on
-// its own. It panics if there is one with the same prefix.
+// its own.
 func (s *Set) Add(kind *kinds.Kind) *Cache {
 	c := newCache(s, kind)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.changeRoutes(func(routes map[string]*Cache) {
-		if routes[kind.Prefix+"/"] != nil {
-			panic("cache: two kinds are stored below " + kind.Prefix)
-		}
-		routes[kind.Prefix+"/"] = c
-	})
+	s.changeRoutes(func(r routes) { r[kind.Prefix+"/"] = append(slices.Clip(r[kind.Prefix+"/"]), c) })
 	s.caches = append(slices.Clip(s.caches), c)
 	if s.running {
 		s.work.Go(func() { s.loadOne(s.base, c) })
@@ -134,38 +130,46 @@ func (s *Set) Add(kind *kinds.Kind) *Cache {
 // Unstored returns a cache of a kind of which nothing is stored. It is outside of the set, and only tells formats.
 func (s *Set) Unstored(kind *kinds.Kind) *Cache { return newCache(s, kind) }
 
-// Remove ends all watches of a resource and forgets it.
-func (s *Set) Remove(c *Cache) {
+// Remove ends all watches of a resource and forgets it, once the requests that use the cache have left it.
+func (s *Set) Remove(c *Cache) { c.users.retire(func() { s.drop(c) }) }
+
+func (s *Set) drop(c *Cache) {
+	isIt := func(other *Cache) bool { return other == c }
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.changeRoutes(func(routes map[string]*Cache) { delete(routes, c.kind.Prefix+"/") })
-	s.caches = slices.DeleteFunc(slices.Clone(s.caches), func(other *Cache) bool { return other == c })
+	s.changeRoutes(func(r routes) {
+		key := c.kind.Prefix + "/"
+		if r[key] = slices.DeleteFunc(slices.Clone(r[key]), isIt); len(r[key]) == 0 {
+			delete(r, key)
+		}
+	})
+	s.caches = slices.DeleteFunc(slices.Clone(s.caches), isIt)
 	c.close()
 }
 
-func (s *Set) changeRoutes(change func(map[string]*Cache)) {
-	routes := map[string]*Cache{}
-	for k, v := range *s.routes.Load() {
-		routes[k] = v
-	}
-	change(routes)
-	s.routes.Store(&routes)
+func (s *Set) changeRoutes(change func(routes)) {
+	r := maps.Clone(*s.routes.Load())
+	change(r)
+	s.routes.Store(&r)
 }
 
-// route finds the cache that a key belongs to: prefixes have one element ("pods/") or two ("services/specs/").
-func route(routes map[string]*Cache, key string) *Cache {
+// routes are the caches by the prefix of their keys in that of the set ("pods/"): one, or several while one is replaced.
+type routes map[string][]*Cache
+
+// of finds the caches that a key belongs to: prefixes have one element ("pods/") or two ("services/specs/").
+func (r routes) of(key string) []*Cache {
 	end := strings.IndexByte(key, '/') + 1
 	if end == 0 {
 		return nil
 	}
-	if c := routes[key[:end]]; c != nil {
-		return c
+	if caches := r[key[:end]]; caches != nil {
+		return caches
 	}
 	next := strings.IndexByte(key[end:], '/') + 1
 	if next == 0 {
 		return nil
 	}
-	return routes[key[:end+next]]
+	return r[key[:end+next]]
 }
 
 // Run lists and follows the store until ctx ends. It returns only errors that trying again can't mend.
@@ -254,14 +258,14 @@ func (s *Set) follow(ctx context.Context, revision int64) error {
 
 // apply brings all caches to the revision of a batch, then tells those who wait for it.
 func (s *Set) apply(batch []storage.Event) {
-	routes := *s.routes.Load()
+	r := *s.routes.Load()
 	for i := range batch {
 		e := &batch[i]
 		if e.Type == storage.Progress {
 			s.bookmarks.Add(1)
 			continue
 		}
-		if c := route(routes, e.Key[len(s.prefix):]); c != nil {
+		for _, c := range r.of(e.Key[len(s.prefix):]) {
 			c.apply(e)
 		}
 	}

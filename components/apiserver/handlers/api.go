@@ -154,23 +154,29 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
-	doors := a.doors
-	if !a.served[gv] {
-		custom := a.custom.Load()
-		switch {
-		case custom != nil && custom.served[gv]:
-			doors = custom.doors
-			main := doors[doorKey{gv, info.Resource, ""}]
-			if main == nil || main.version.Unserved || !main.scoped(info) {
-				http.NotFound(w, r)
-				return
-			}
-			warnOfDeprecation(r.Context(), main.version)
-		case !a.groups[gv.Group]:
+	if a.served[gv] {
+		a.enter(w, r, info, a.doors)
+		return
+	}
+	custom, main, leave := a.toCustom(gv, info)
+	defer leave()
+	switch {
+	case custom != nil && custom.served[gv]:
+		if main == nil || main.version.Unserved || !main.scoped(info) {
 			http.NotFound(w, r)
 			return
 		}
+		warnOfDeprecation(r.Context(), main.version)
+		a.enter(w, r, info, custom.doors)
+	case !a.groups[gv.Group]:
+		http.NotFound(w, r)
+	default:
+		a.enter(w, r, info, a.doors)
 	}
+}
+
+func (a *API) enter(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, doors map[doorKey]*door) {
+	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
 	d := doors[doorKey{gv, info.Resource, info.Subresource}]
 	if d == nil || d.version.Unserved {
 		a.missing(w, r, info, doors)

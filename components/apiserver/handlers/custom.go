@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/endpoints/request"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -25,8 +26,26 @@ type customDoors struct {
 	kinds     map[schema.GroupVersionKind]*kinds.Version
 }
 
+// toCustom returns the doors to custom resources, nil if there are none, and the main one to the resource of a request, if
+// any. What lies behind that one works until leave is called, whatever is installed meanwhile; only watches end with it.
+func (a *API) toCustom(gv schema.GroupVersion, info *request.RequestInfo) (doors *customDoors, main *door, leave func()) {
+	for {
+		doors = a.custom.Load()
+		if doors == nil {
+			return nil, nil, func() {}
+		}
+		main = doors.doors[doorKey{gv, info.Resource, ""}]
+		if main == nil || info.Verb == "watch" {
+			return doors, main, func() {}
+		}
+		if main.cache.Enter() {
+			return doors, main, main.cache.Leave
+		} // else others have been installed since
+	}
+}
+
 // Install replaces the custom resources that are served beside the kinds of the program. Requests that are under way end
-// as they began. It must not be called concurrently.
+// as they began, if the caches of what was replaced are removed afterwards. It must not be called concurrently.
 func (a *API) Install(resources []Resource) {
 	before := a.custom.Load()
 	now := &customDoors{

@@ -166,7 +166,7 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, errNoEvents):
+		case errors.Is(err, errNoEvents), apierrors.IsServiceUnavailable(err): // the resource, or the server, goes: the client comes back
 			return
 		case err != nil:
 			c.sendFailure(out, err)

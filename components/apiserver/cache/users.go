@@ -1,0 +1,45 @@
+package cache
+
+import "sync"
+
+// users are the requests that are at work on a cache. One that is replaced while requests are under way, as a definition of
+// custom resources changes, goes on until they have ended.
+type users struct {
+	mu      sync.Mutex
+	count   int
+	retired func() // runs when nobody uses the cache any more
+}
+
+// Enter begins to use the cache, which goes on at least until Leave. It reports false if the cache has been removed.
+func (c *Cache) Enter() bool {
+	c.users.mu.Lock()
+	defer c.users.mu.Unlock()
+	if c.users.retired != nil && c.users.count == 0 {
+		return false
+	}
+	c.users.count++
+	return true
+}
+
+// Leave ends what Enter began.
+func (c *Cache) Leave() {
+	c.users.mu.Lock()
+	c.users.count--
+	last := c.users.count == 0
+	retired := c.users.retired
+	c.users.mu.Unlock()
+	if last && retired != nil {
+		retired()
+	}
+}
+
+// retire runs then once nobody uses the cache.
+func (u *users) retire(then func()) {
+	u.mu.Lock()
+	u.retired = then
+	unused := u.count == 0
+	u.mu.Unlock()
+	if unused {
+		then()
+	}
+}
