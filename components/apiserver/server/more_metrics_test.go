@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -31,7 +32,8 @@ func TestEndsAreCounted(t *testing.T) {
 			return &authenticator.Response{User: &user.DefaultInfo{Name: user.APIServerUser}}, true, nil
 		})
 	})
-	const ends = "/apis/test.io/v1/ends/"
+	kind := fmt.Sprint("ends", time.Now().UnixNano()) // metrics outlive a run of the test
+	ends := "/apis/test.io/v1/" + kind + "/"
 	ask(s, http.MethodGet, ends+"slow?timeout=1ms")
 	if w := ask(s, http.MethodGet, ends+"bad"); w.Code != http.StatusInternalServerError {
 		t.Errorf("a panic: %d", w.Code)
@@ -51,7 +53,7 @@ func TestEndsAreCounted(t *testing.T) {
 		`apiserver_request_aborts_total{group="test.io",resource="ends",scope="resource",subresource="",verb="GET",version="v1"} 1`,
 		`apiserver_selfrequest_total{group="test.io",resource="ends",subresource="",verb="GET"} 3`,
 	} {
-		if !strings.Contains(text, want) {
+		if want = strings.Replace(want, "ends", kind, 1); !strings.Contains(text, want) {
 			t.Errorf("no %s", want)
 		}
 	}
@@ -82,16 +84,17 @@ func TestFiltersAreMeasured(t *testing.T) {
 // TestRefusalsAreCounted: requests beyond the bound are terminated, and tell so.
 func TestRefusalsAreCounted(t *testing.T) {
 	endpointmetrics.Register()
+	kind := fmt.Sprint("refusals", time.Now().UnixNano())
 	var s *Server
 	s = serverOf(t, func(w http.ResponseWriter, r *http.Request) {
 		if infoOf(r).Name == "first" {
-			if w := ask(s, http.MethodGet, "/apis/test.io/v1/refusals/second"); w.Code != http.StatusTooManyRequests {
+			if w := ask(s, http.MethodGet, "/apis/test.io/v1/"+kind+"/second"); w.Code != http.StatusTooManyRequests {
 				t.Errorf("the second at a time: %d", w.Code)
 			}
 		}
 	}, func(c *Config) { c.MaxInFlight = 1 })
-	ask(s, http.MethodGet, "/apis/test.io/v1/refusals/first")
-	const want = `apiserver_request_terminations_total{code="429",component="apiserver",group="test.io",resource="refusals",scope="resource",subresource="",verb="GET",version="v1"} 1`
+	ask(s, http.MethodGet, "/apis/test.io/v1/"+kind+"/first")
+	want := `apiserver_request_terminations_total{code="429",component="apiserver",group="test.io",resource="` + kind + `",scope="resource",subresource="",verb="GET",version="v1"} 1`
 	if text := ask(s, http.MethodGet, "/metrics").Body.String(); !strings.Contains(text, want) {
 		t.Errorf("no %s", want)
 	}

@@ -4,6 +4,7 @@ package cronjob
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	batch "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
@@ -72,8 +73,11 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 			o.jobs = append(o.jobs, job)
 		}
 	}
+	if o, err = c.catchUp(ctx, o); err != nil {
+		return runner.IgnoreGone(err)
+	}
 	p := decide(o)
-	if err := c.apply(ctx, cron, p); err != nil {
+	if err := c.apply(ctx, o.cron, p); err != nil {
 		return fmt.Errorf("cron job %s: %w", key, err)
 	}
 	if p.err != nil {
@@ -83,6 +87,38 @@ func (c *Controller) reconcile(ctx context.Context, key string) error {
 		c.loop.AddAfter(key, p.again)
 	}
 	return nil
+}
+
+// catchUp asks for what the informers don't agree on: one of them may be behind the other, and a job that merely isn't known
+// yet must not be taken for missing.
+func (c *Controller) catchUp(ctx context.Context, o observed) (observed, error) {
+	client := c.env.Client.BatchV1()
+	for _, job := range o.jobs {
+		if finished(job) != "" || isActive(o.cron, job) {
+			continue
+		}
+		now, err := client.CronJobs(o.cron.Namespace).Get(ctx, o.cron.Name, metav1.GetOptions{})
+		if err != nil {
+			return o, err
+		}
+		if now.UID == o.cron.UID && isActive(now, job) {
+			o.cron = now
+		}
+	}
+	for _, ref := range o.cron.Status.Active {
+		if slices.ContainsFunc(o.jobs, func(j *batch.Job) bool { return j.UID == ref.UID }) {
+			continue
+		}
+		job, err := client.Jobs(o.cron.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return o, err
+		case job.UID == ref.UID:
+			o.jobs = append(o.jobs, job)
+		}
+	}
+	return o, nil
 }
 
 func (c *Controller) apply(ctx context.Context, cron *batch.CronJob, p plan) error {

@@ -2,6 +2,7 @@ package cronjob
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -213,4 +214,27 @@ func TestStartsAndTakesUp(t *testing.T) {
 		c, err := client.BatchV1().CronJobs("ns").Get(t.Context(), "c", metav1.GetOptions{})
 		return err == nil && len(c.Status.Active) == 0 && c.Status.LastSuccessfulTime != nil, fmt.Sprintf("%+v", c.Status)
 	})
+}
+
+// TestInformersMayBeBehind: neither a job that isn't known yet nor a cron job that doesn't tell of it yet are taken for more.
+func TestInformersMayBeBehind(t *testing.T) {
+	known := job("known", "", created)
+	holding := cron(func(c *batch.CronJob) {
+		c.Status.Active = []v1.ObjectReference{{Name: known.Name, UID: known.UID}, {Name: "gone", UID: "gone"}}
+	})
+	c := &Controller{env: runner.Env{Client: runnertest.NewClient(holding, known)}}
+	for name, o := range map[string]observed{
+		"no job": {cron: holding}, "no status": {cron: cron(nil), jobs: []*batch.Job{known}},
+	} {
+		o, err := c.catchUp(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p plan
+		p.status = *o.cron.Status.DeepCopy()
+		o.bookkeep(&p)
+		if len(p.status.Active) != 1 || len(p.notes) != 1 || p.notes[0].reason != "MissingJob" || !strings.HasSuffix(p.notes[0].message, "gone") {
+			t.Errorf("%s: active %v, notes %v", name, p.status.Active, p.notes)
+		}
+	}
 }

@@ -89,9 +89,8 @@ func (o observed) bookkeep(p *plan) {
 		}
 	}
 	for _, job := range o.jobs {
-		known := slices.ContainsFunc(o.cron.Status.Active, func(ref v1.ObjectReference) bool { return ref.UID == job.UID })
 		switch condition := finished(job); {
-		case condition == "" && !known:
+		case condition == "" && !isActive(o.cron, job):
 			p.warn("UnexpectedJob", "Saw a job that the controller did not create or forgot: %s", job.Name)
 		case condition == batch.JobComplete && job.Status.CompletionTime != nil:
 			if last := p.status.LastSuccessfulTime; last == nil || last.Before(job.Status.CompletionTime) {
@@ -100,6 +99,10 @@ func (o observed) bookkeep(p *plan) {
 		}
 	}
 	p.status.Active = active
+}
+
+func isActive(cron *batch.CronJob, job *batch.Job) bool {
+	return slices.ContainsFunc(cron.Status.Active, func(ref v1.ObjectReference) bool { return ref.UID == job.UID })
 }
 
 // finished returns the condition by which the job has ended; empty if it has not.
