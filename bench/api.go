@@ -75,6 +75,9 @@ func api(ctx context.Context, o Options) ([]Measure, error) {
 	if err := prepare(ctx, clients[0], namespace); err != nil {
 		return nil, err
 	}
+	if err := r.measureRaw(ctx, o); err != nil {
+		return nil, fmt.Errorf("raw etcd: %w", err)
+	}
 	for _, part := range []func(context.Context, Options, *rig, []*kubernetes.Clientset) ([]Measure, error){loaded, reads, writes, fanOut} {
 		measures, err := part(ctx, o, r, clients)
 		if err != nil {

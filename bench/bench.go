@@ -35,7 +35,7 @@ type Measure struct {
 	// Limit was measured in the same run; 0 when there is none. Against says what it is.
 	Limit   float64 `json:"limit,omitempty"`
 	Against string  `json:"against,omitempty"`
-	// Aim is what the project wants to reach on a machine with two cores; "" for none.
+	// Aim is what the project wants to reach on a machine with two cores, also as a ratio where machines differ; "" for none.
 	Aim string `json:"aim,omitempty"`
 }
 

@@ -90,8 +90,20 @@ func resident(pid int) (float64, error) {
 	return 0, fmt.Errorf("process %d has no VmRSS", pid)
 }
 
-// cpu returns the processor time that a process has used.
-func cpu(pid int) (time.Duration, error) {
+// cpu returns the processor time that processes have used.
+func cpu(pids ...int) (time.Duration, error) {
+	var all time.Duration
+	for _, pid := range pids {
+		one, err := cpuOf(pid)
+		if err != nil {
+			return 0, err
+		}
+		all += one
+	}
+	return all, nil
+}
+
+func cpuOf(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err

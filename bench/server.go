@@ -26,6 +26,7 @@ type rig struct {
 	etcdURL string
 	storage []string // flags
 	servers []*apiServer
+	raw     raw // once it is measured
 }
 
 // apiServer is one of a rig. ready is how long its start took, and startCPU how much of the processor that took.
