@@ -165,6 +165,14 @@ func (r *rig) startServer(ctx context.Context, o Options) error {
 
 // probe returns an HTTP client of the cluster's administrator.
 func (r *rig) probe() (*http.Client, error) {
+	identity, err := r.identity()
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: identity}}, nil
+}
+
+func (r *rig) identity() (*tls.Config, error) {
 	admin, err := r.ca.Client("bench", "system:masters")
 	if err != nil {
 		return nil, err
@@ -175,7 +183,7 @@ func (r *rig) probe() (*http.Client, error) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(r.ca.Cert)
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}}}, nil
+	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}, nil
 }
 
 // clients returns clients of a server, each with a connection of its own, that speak protobuf and are not throttled.

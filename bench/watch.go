@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"net/http"
+	"net/url"
 	"os"
 	"sync/atomic"
 	"time"
@@ -28,19 +28,17 @@ func fanOut(ctx context.Context, o Options, r *rig, clients []*kubernetes.Client
 	s := r.servers[0]
 	var watching, delivered atomic.Int64
 	var group errgroup.Group
-	var probes []*http.Client
-	for range connections {
-		probe, err := r.probe()
-		if err != nil {
-			return nil, err
-		}
-		probe.Transport.(*http.Transport).ForceAttemptHTTP2 = true
-		probes = append(probes, probe)
+	identity, err := r.identity()
+	if err != nil {
+		return nil, err
 	}
-	for i := range watchers {
+	watch, err := url.Parse(s.url + "/api/v1/namespaces/" + namespace + "/pods?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true")
+	if err != nil {
+		return nil, err
+	}
+	for range connections {
 		group.Go(func() error {
-			return follow(ctx, probes[i%connections], s.url+"/api/v1/namespaces/"+namespace+"/pods?watch=true&sendInitialEvents=false&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
-				func() { watching.Add(1) }, func(n int) { delivered.Add(int64(n)) })
+			return follow(ctx, identity, watch, watchers/connections, func() { watching.Add(1) }, func(n int) { delivered.Add(int64(n)) })
 		})
 	}
 	if err := until(ctx, func() bool { return watching.Load() == watchers }); err != nil {
@@ -90,36 +88,6 @@ func until(ctx context.Context, done func() bool) error {
 		}
 	}
 	return nil
-}
-
-// follow counts the events of a watch until ctx ends: in protobuf each has its length in front. It reads as much as there is and
-// looks at nothing but the lengths, so that it takes as little of the processor as a client can.
-func follow(ctx context.Context, client *http.Client, url string, begun func(), events func(int)) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Accept", protobuf+";stream=watch")
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("watch: status %s", response.Status)
-	}
-	begun()
-	var frames frames
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := response.Body.Read(buf)
-		if ended := frames.add(buf[:n]); ended > 0 {
-			events(ended)
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // frames counts what has its length in front, in four bytes.
