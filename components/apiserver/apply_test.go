@@ -166,3 +166,33 @@ func TestLeaseIsCreatedByUpdate(t *testing.T) {
 		t.Errorf("a pod isn't: %v", err)
 	}
 }
+
+// TestStatusCreates: of some kinds a write of the status of an object that isn't there makes one, as upstream's do.
+func TestStatusCreates(t *testing.T) {
+	client := start(t).client(t)
+	status := func(verb, path, media, body string) int {
+		var code int
+		client.CoreV1().RESTClient().Verb(verb).AbsPath(path).Param("fieldManager", "m").SetHeader("Content-Type", media).Body([]byte(body)).
+			Do(t.Context()).StatusCode(&code)
+		return code
+	}
+	const (
+		service  = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"s"},"spec":{"clusterIP":"None","clusterIPs":["None"],"ports":[{"port":80}]}}`
+		policy   = `{"apiVersion":"admissionregistration.k8s.io/v1","kind":"ValidatingAdmissionPolicy","metadata":{"name":"p"},"spec":{"validations":[{"expression":"true"}],"matchConstraints":{"resourceRules":[{"apiGroups":["x"],"apiVersions":["v1"],"operations":["*"],"resources":["y"]}]}}}`
+		policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/p/status"
+	)
+	for _, tc := range []struct {
+		verb, path, media, body string
+		want                    int
+	}{
+		{"PUT", "/api/v1/namespaces/default/services/s/status", "application/json", service, 201},
+		{"PUT", policies, "application/json", policy, 404},
+		{"PATCH", policies, "application/merge-patch+json", policy, 404},
+		{"PATCH", policies, "application/apply-patch+yaml", policy, 201},
+		{"PATCH", "/api/v1/nodes/n/status", "application/apply-patch+yaml", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n"}}`, 404},
+	} {
+		if got := status(tc.verb, tc.path, tc.media, tc.body); got != tc.want {
+			t.Errorf("%s %s: %d, want %d", tc.verb, tc.path, got, tc.want)
+		}
+	}
+}

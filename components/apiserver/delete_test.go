@@ -1,10 +1,12 @@
 package apiserver_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -58,6 +60,42 @@ func TestPropagationPolicies(t *testing.T) {
 		cm.Finalizers = nil
 		if _, err := maps.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// TestFinalizersOfDeletions: events ask nothing of the collector, and finalizers that stand there twice stay if they are those that are
+// wanted.
+func TestFinalizersOfDeletions(t *testing.T) {
+	client := start(t).client(t)
+	events := client.EventsV1().Events("default")
+	event := &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "default"}, EventTime: metav1.NowMicro(), Action: "a", Reason: "r", Type: "Normal",
+		ReportingController: "example.com/c", ReportingInstance: "i",
+	}
+	if _, err := events.Create(t.Context(), event, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	orphan := metav1.DeletePropagationOrphan
+	if err := events.Delete(t.Context(), "e", metav1.DeleteOptions{PropagationPolicy: &orphan}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := events.Get(t.Context(), "e", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the event is still there: %v", err)
+	}
+	maps := client.CoreV1().ConfigMaps("default")
+	for name, tc := range map[string]struct{ has, want []string }{
+		"twice": {[]string{"example.com/x", "example.com/x", "orphan"}, []string{"example.com/x", "example.com/x", "orphan"}},
+	} {
+		m := configMap(name, nil)
+		m.Finalizers = tc.has
+		create(t, client, m)
+		if err := maps.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := maps.Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil || !slices.Equal(got.Finalizers, tc.want) {
+			t.Errorf("%s: %v, %v", name, got.Finalizers, err)
 		}
 	}
 }

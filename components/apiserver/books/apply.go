@@ -212,7 +212,7 @@ func (p *plan) elementOf(given any) (e fieldpath.PathElement, ok bool) {
 		return e, false
 	}
 	item, ok := given.(map[string]any)
-	if !ok {
+	if !ok || len(item) == 0 { // see Blank
 		return e, false
 	}
 	keys := make(value.FieldList, 0, len(p.keys))
@@ -233,6 +233,26 @@ func (p *plan) elementOf(given any) (e fieldpath.PathElement, ok bool) {
 		}
 	}
 	return fieldpath.PathElement{Key: &keys}, len(keys) > 0
+}
+
+// Blank tells whether there is an item without any field in the lists of what is applied. Where keys have defaults it stands for
+// the item that has these, but structured merge takes that away when it is applied again.
+func Blank(config any) bool {
+	switch config := config.(type) {
+	case map[string]any:
+		for _, below := range config {
+			if Blank(below) {
+				return true
+			}
+		}
+	case []any:
+		for _, item := range config {
+			if fields, ok := item.(map[string]any); ok && len(fields) == 0 || Blank(item) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // leaf returns what a value becomes, if that is another.

@@ -19,7 +19,7 @@ func (c *Cache) Create(ctx context.Context, key string, obj kinds.Object, ttl TT
 	if err != nil {
 		return nil, err
 	}
-	c.kind.SetDefaults(obj)
+	c.kind.Reread(obj)
 	e, err := c.put(key, obj, value, func() (int64, error) { return c.set.config.Store.Create(ctx, key, value, ttl) })
 	if errors.Is(err, storage.ErrExists) {
 		_, name := c.names(key)
@@ -58,7 +58,7 @@ func (c *Cache) Update(ctx context.Context, key string, ttl func(kinds.Object) T
 		if ttl != nil {
 			life = ttl(next)
 		}
-		c.kind.SetDefaults(next)
+		c.kind.Reread(next)
 		expected := current.Revision
 		e, failed := c.put(key, next, value, func() (int64, error) {
 			return c.set.config.Store.Update(ctx, key, value, expected, life)

@@ -28,7 +28,7 @@ func (p *patcher) applyObject() error {
 		next:    func(current *cache.Entry) (kinds.Object, error) { return p.apply(current.Object, wanted) },
 		options: updateOf(p.options), dryRun: p.options.DryRun,
 	}
-	if p.sub == nil {
+	if p.sub == nil || p.strategy.CreateOnUpdate || p.strategy.CreateOnApply {
 		ch.create = createOf(p.options.DryRun, p.options.FieldManager, p.options.FieldValidation)
 		ch.first = func() (kinds.Object, error) {
 			if uid := wanted.GetUID(); uid != "" {
@@ -130,7 +130,7 @@ func (p *patcher) apply(live kinds.Object, wanted *unstructured.Unstructured) (k
 	}
 	p.ownEntries(obj)
 	if err := p.check(obj); err != nil {
-		return nil, fmt.Errorf("failed to convert to unversioned (/%s; %s): %w", p.name, p.gvk, err)
+		return nil, fmt.Errorf("failed to convert to unversioned (%s/%s; %s): %w", obj.GetNamespace(), obj.GetName(), p.gvk, err)
 	}
 	return obj, p.strictApply()
 }

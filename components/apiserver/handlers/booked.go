@@ -122,7 +122,7 @@ func (d *door) forget(t *typer, live kinds.Object, config *unstructured.Unstruct
 		return
 	}
 	t.config = made{of, config}
-	if set, err := of.ToFieldSet(); err == nil && b.Covers(set, entries[i].FieldsV1) {
+	if set, err := of.ToFieldSet(); err == nil && !books.Blank(config.Object) && b.Covers(set, entries[i].FieldsV1) {
 		entries[i].FieldsV1 = metav1.NewFieldsV1("{}")
 	}
 }

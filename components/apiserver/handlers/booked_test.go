@@ -2,7 +2,6 @@ package handlers
 
 import (
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -13,10 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -316,127 +313,4 @@ func BenchmarkBooks(b *testing.B) {
 			}
 		}
 	})
-}
-
-// TestAppliesAreStructuredMerges: over all kinds, what becomes of random histories of applies is what structured merge makes of
-// them without short cuts.
-func TestAppliesAreStructuredMerges(t *testing.T) {
-	tracker, doors := bookedDoors(t)
-	applied := 0
-	defer func() {
-		if !t.Failed() && applied < 500 {
-			t.Errorf("only %d objects could be applied", applied)
-		}
-	}()
-	for name, d := range doors {
-		if d.sub != nil && d.sub.Name != "status" {
-			continue
-		}
-		t.Run(name, func(t *testing.T) {
-			for seed := range int64(3) {
-				applied += compareApplies(t, tracker, d, seed)
-			}
-		})
-	}
-}
-
-// compareApplies returns how many applies succeeded.
-func compareApplies(t *testing.T, tracker *tracker, d *door, seed int64) (applied int) {
-	t.Helper()
-	reference, r := referenceOf(t, tracker, d), rand.New(rand.NewPCG(uint64(seed), 2))
-	fill := randomFiller(seed)
-	make := func() *unstructured.Unstructured {
-		obj := d.kind.HubVersion().New()
-		fill.Fill(obj)
-		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(obj)
-		if err != nil {
-			t.Fatal(err)
-		}
-		thin(r, content)
-		content["metadata"] = map[string]any{"name": "a", "labels": map[string]any{"l": fmt.Sprint(r.IntN(3)), fmt.Sprint(r.IntN(3)): "x"}}
-		config := &unstructured.Unstructured{Object: content}
-		config.SetGroupVersionKind(d.gvk)
-		return config
-	}
-	configs := map[string]*unstructured.Unstructured{}
-	live := d.kind.HubVersion().New()
-	live.GetObjectKind().SetGroupVersionKind(d.gvk)
-	for range 10 {
-		manager, force := []string{"a", "b"}[r.IntN(2)], r.IntN(3) > 0
-		config := configs[manager]
-		switch {
-		case config == nil || r.IntN(4) == 0:
-			config = make()
-		case r.IntN(4) > 0:
-			config = config.DeepCopy()
-			vary(r, config.Object, r.IntN(2) == 0)
-			config.SetGroupVersionKind(d.gvk)
-			config.SetName("a")
-		}
-		configs[manager] = config
-		got, gotErr := d.applied(copyOf(live), config.DeepCopy(), manager, force)
-		want, wantErr := reference.Apply(copyOf(live), config.DeepCopy(), manager, force)
-		if (gotErr == nil) != (wantErr == nil) { // their texts go through maps
-			t.Fatalf("seed %d: got error %v, want %v", seed, gotErr, wantErr)
-		}
-		if wantErr != nil {
-			delete(configs, manager)
-			continue
-		}
-		is, shouldBe := got.(kinds.Object), want.(kinds.Object)
-		if diff := cmp.Diff(shown(shouldBe.GetManagedFields()), shown(is.GetManagedFields())); diff != "" {
-			t.Fatalf("seed %d: managed fields: -structured merge +ours\n%s", seed, diff)
-		}
-		next := copyOf(shouldBe)
-		shouldBe.SetManagedFields(nil)
-		is.SetManagedFields(nil)
-		if !apiequality.Semantic.DeepEqual(shouldBe, is) {
-			t.Fatalf("seed %d: the objects differ: -structured merge +ours\n%s", seed, cmp.Diff(shouldBe, is))
-		}
-		live = next
-		applied++
-	}
-	return applied
-}
-
-// thin takes away much of what an object may hold, and all that is null.
-func thin(r *rand.Rand, content map[string]any) {
-	for _, k := range slices.Sorted(maps.Keys(content)) { // the same for a seed each time
-		v := content[k]
-		if v == nil || r.IntN(3) == 0 {
-			delete(content, k)
-		} else if below, ok := v.(map[string]any); ok {
-			thin(r, below)
-		}
-	}
-}
-
-// vary changes and, with drop, takes away some of what is applied.
-func vary(r *rand.Rand, content map[string]any, drop bool) {
-	for _, k := range slices.Sorted(maps.Keys(content)) {
-		if drop && r.IntN(12) == 0 {
-			delete(content, k)
-			continue
-		}
-		switch v := content[k].(type) {
-		case map[string]any:
-			vary(r, v, drop)
-		case []any:
-			for _, item := range v {
-				if below, ok := item.(map[string]any); ok && r.IntN(3) == 0 {
-					vary(r, below, drop)
-				}
-			}
-		case string:
-			if r.IntN(6) == 0 {
-				content[k] = v + "x"
-			}
-		case int64:
-			if r.IntN(6) == 0 {
-				content[k] = v + 1
-			}
-		case bool:
-			content[k] = v != (r.IntN(6) == 0)
-		}
-	}
 }

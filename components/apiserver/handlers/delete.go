@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
 
 	"quintet.dev/quintet/components/apiserver/cache"
@@ -366,27 +367,44 @@ func (c *call) collectorFinalizers(has []string, options *metav1.DeleteOptions) 
 	if c.api.config.NoCollector {
 		return has, false
 	}
-	orphan := slices.Contains(has, metav1.FinalizerOrphanDependents)
-	foreground := slices.Contains(has, metav1.FinalizerDeleteDependents)
-	switch {
-	case options.OrphanDependents != nil:
-		orphan, foreground = *options.OrphanDependents, false
-	case options.PropagationPolicy != nil:
-		orphan = *options.PropagationPolicy == metav1.DeletePropagationOrphan
-		foreground = *options.PropagationPolicy == metav1.DeletePropagationForeground
-	case !orphan && !foreground:
-		orphan = c.kind.Strategy.OrphanByDefault
+	wanted := c.collectorFinalizer(has, options)
+	own := func(f string) bool {
+		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
 	}
-	for _, f := range has {
-		if f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
-			finalizers = append(finalizers, f)
+	finalizers = slices.DeleteFunc(slices.Clone(has), own)
+	if wanted != "" {
+		finalizers = append(finalizers, wanted)
+	}
+	if sets.New(finalizers...).Equal(sets.New(has...)) {
+		return has, false // though some stand there twice
+	}
+	return finalizers, true
+}
+
+// collectorFinalizer is the one by which the collector is asked to do what the propagation policy says; "" if there is nothing to do.
+func (c *call) collectorFinalizer(has []string, options *metav1.DeleteOptions) string {
+	name := func(orphan, foreground bool) string {
+		switch {
+		case orphan:
+			return metav1.FinalizerOrphanDependents
+		case foreground:
+			return metav1.FinalizerDeleteDependents
+		}
+		return ""
+	}
+	switch {
+	case c.kind.Strategy.NoDependents:
+		return ""
+	case options.OrphanDependents != nil:
+		return name(*options.OrphanDependents, false)
+	case options.PropagationPolicy != nil:
+		policy := *options.PropagationPolicy
+		return name(policy == metav1.DeletePropagationOrphan, policy == metav1.DeletePropagationForeground)
+	}
+	for _, f := range has { // the first one counts
+		if f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents {
+			return f
 		}
 	}
-	if orphan {
-		finalizers = append(finalizers, metav1.FinalizerOrphanDependents)
-	}
-	if foreground {
-		finalizers = append(finalizers, metav1.FinalizerDeleteDependents)
-	}
-	return finalizers, !slices.Equal(finalizers, has)
+	return name(c.kind.Strategy.OrphanByDefault, false)
 }

@@ -147,7 +147,7 @@ func (c *call) unwritten(obj kinds.Object) (*cache.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.kind.SetDefaults(obj)
+	c.kind.Reread(obj)
 	return unstored(obj), nil
 }
 

@@ -41,7 +41,7 @@ func (c *call) update() error {
 		},
 		options: o, dryRun: o.DryRun, uid: wanted.GetUID(),
 	}
-	if c.sub == nil && c.kind.Strategy.CreateOnUpdate {
+	if c.strategy.CreateOnUpdate {
 		ch.first = func() (kinds.Object, error) {
 			obj, err := take()
 			if err != nil {

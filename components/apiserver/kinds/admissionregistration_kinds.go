@@ -138,7 +138,7 @@ func validatingPolicies(deps Deps) *Kind {
 				return admissionregistration.ValidatePolicyStatus(&new.Status)
 			},
 			Warnings: s.Warnings,
-			Reset:    []string{"spec", "metadata"},
+			Reset:    []string{"spec", "metadata"}, CreateOnApply: true,
 		},
 		Columns: admissionregistration.PolicyColumns("Validations", "Validations indicates the number of validation rules"),
 		Row: func(p *admissionv1.ValidatingAdmissionPolicy) []any {

@@ -22,7 +22,8 @@ func customResourceDefinitions() *Kind {
 			PrepareCreate: apiextensions.PrepareCreate, PrepareUpdate: apiextensions.PrepareUpdate,
 			Validate: apiextensions.Validate, ValidateUpdate: apiextensions.ValidateUpdate, Warnings: apiextensions.Warnings,
 			Held: apiextensions.Held, Terminate: apiextensions.Terminate,
-			Reset: []string{"status"},
+			StorePreconditions: true,
+			Reset:              []string{"status"},
 		},
 		Status: &strategy[CRD]{
 			Meta: MetaNothing, AnyFinalizer: true,

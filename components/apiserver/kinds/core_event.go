@@ -26,7 +26,7 @@ func eventKind() *Kind {
 			v.Fields = regardingFields()
 			return v
 		}()},
-		Strategy: strategy[*corev1.Event]{Meta: MetaNothing, AnyFinalizer: true, CreateOnUpdate: true, UnconditionalUpdate: true},
+		Strategy: strategy[*corev1.Event]{Meta: MetaNothing, AnyFinalizer: true, CreateOnUpdate: true, UnconditionalUpdate: true, NoDependents: true},
 		Columns:  events.Columns(),
 		Row:      events.Row,
 		Fields:   eventFields(),

@@ -42,6 +42,7 @@ func services(deps Deps) *Kind {
 			ValidateUpdate: core.ValidateServiceStatus,
 			Warnings:       core.ServiceStatusWarnings,
 			Reset:          []string{"spec"},
+			CreateOnUpdate: true,
 		},
 		Subresources: []Subresource{special("proxy", "create", "delete", "get", "patch", "update")},
 		Columns:      core.ServiceColumns(),

@@ -71,6 +71,7 @@ type strategy[P Object] struct {
 	Allocate       func(ctx context.Context, new, old P, dryRun bool) (func(Outcome), error)
 
 	CreateOnUpdate      bool
+	CreateOnApply       bool
 	UnconditionalUpdate bool
 	Grace               func(obj P, options *metav1.DeleteOptions) bool
 	Terminate           func(obj P)
@@ -78,6 +79,7 @@ type strategy[P Object] struct {
 	StorePreconditions  bool
 	ReturnDeleted       bool
 	OrphanByDefault     bool
+	NoDependents        bool
 	OrphanWarning       string
 	// Reset lists the fields that writes through this strategy don't touch, as dotted paths, for all versions.
 	Reset []string
@@ -99,6 +101,7 @@ func define[P Object](r row[P]) *Kind {
 		ShortNames: r.ShortNames, Categories: r.Categories, Namespaced: !r.Cluster,
 		Hub: r.Hub, Stored: r.Stored, StoredAsJSON: r.AsJSON, Prefix: r.Prefix, Verbs: r.Verbs,
 		Columns: r.Columns, Indexed: r.Indexed, Unselectable: r.Unselectable, FieldAnnotations: r.FieldAnnotations, PlainRows: r.Columns == nil,
+		dropEmpties: emptiesDropper(reflect.TypeFor[P](), r.AsJSON),
 	}
 	if r.Check != nil {
 		hub.Check = func(obj Object) error { return r.Check(obj.(P)) }
@@ -170,9 +173,10 @@ func define[P Object](r row[P]) *Kind {
 func (s strategy[P]) erase(versions []Version) Strategy {
 	out := Strategy{
 		ValidateName: s.ValidateName, Meta: s.Meta, AnyFinalizer: s.AnyFinalizer,
-		CreateOnUpdate: s.CreateOnUpdate, UnconditionalUpdate: s.UnconditionalUpdate, OrphanByDefault: s.OrphanByDefault,
+		CreateOnUpdate: s.CreateOnUpdate, CreateOnApply: s.CreateOnApply, UnconditionalUpdate: s.UnconditionalUpdate,
+		OrphanByDefault: s.OrphanByDefault, NoDependents: s.NoDependents,
 		OrphanWarning: s.OrphanWarning, ReturnDeleted: s.ReturnDeleted, StorePreconditions: s.StorePreconditions,
-		Canonicalize: inTurn(apply1(s.Canonicalize), emptiesDropper(reflect.TypeFor[P]())), Terminate: apply1(s.Terminate),
+		Canonicalize: apply1(s.Canonicalize), Terminate: apply1(s.Terminate),
 		ResetFields: resetFields(versions, s.Reset),
 	}
 	if f := s.PrepareCreate; f != nil {
@@ -245,17 +249,6 @@ func apply1[P Object](f func(P)) func(Object) {
 		return nil
 	}
 	return func(obj Object) { f(obj.(P)) }
-}
-
-// inTurn is second after first, which may be nil.
-func inTurn(first, second func(Object)) func(Object) {
-	if first == nil {
-		return second
-	}
-	return func(obj Object) {
-		first(obj)
-		second(obj)
-	}
 }
 
 func orNil[P Object](obj Object) P {

@@ -1,87 +1,138 @@
 package kinds
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"sync"
 )
 
-// emptiesDropper makes nil of the empty lists and maps of an object that JSON shows also when they are empty. Stored
-// objects have none of these, as protobuf can't tell them from nil, and what a write answers is what is stored.
-func emptiesDropper(t reflect.Type) func(obj Object) {
-	plan := sync.OnceValue(func() dropper { return planOf(t, map[reflect.Type]bool{}) })
-	return func(obj Object) {
-		if drop := plan(); drop != nil {
-			drop(reflect.ValueOf(obj))
-		}
-	}
+// emptiesDropper makes nil of the empty lists and maps of an object that the store doesn't tell from nil: with asJSON those that
+// JSON leaves out, else all but octets.
+func emptiesDropper(t reflect.Type, asJSON bool) func(obj Object) {
+	plan := sync.OnceValue(func() *dropper { return (&dropPlanner{asJSON, map[reflect.Type]*dropper{}}).inside(t) })
+	return func(obj Object) { plan().drop(reflect.ValueOf(obj)) }
 }
 
-// dropper works on an addressable value of the type that it was planned for.
-type dropper func(v reflect.Value)
+// dropper works on a value of the type that it was planned for, whose content can be set, and tells whether it changed something.
+// What changes nothing writes nothing: others may share the memory. nil is for types in which there is nothing to drop.
+type dropper struct{ do func(v reflect.Value) bool }
 
-// planOf looks for what there is to do in a type; nil is nothing. Types above are those that the type is part of: what
-// contains itself (schemas) has no such fields there.
-func planOf(t reflect.Type, above map[reflect.Type]bool) dropper {
-	if above[t] {
-		return nil
+func (d *dropper) drop(v reflect.Value) bool { return d != nil && d.do != nil && d.do(v) }
+
+// dropPlanner makes droppers. Types may contain themselves.
+type dropPlanner struct {
+	asJSON bool
+	known  map[reflect.Type]*dropper
+}
+
+var jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+
+// inside drops what is empty below a value.
+func (p *dropPlanner) inside(t reflect.Type) *dropper {
+	if d, ok := p.known[t]; ok {
+		return d
 	}
-	above[t] = true
-	defer delete(above, t)
+	d := &dropper{}
+	p.known[t] = d
 	switch t.Kind() {
 	case reflect.Pointer:
-		return planElem(t, above)
+		if elem := p.inside(t.Elem()); elem != nil {
+			d.do = func(v reflect.Value) bool { return !v.IsNil() && elem.drop(v.Elem()) }
+		}
 	case reflect.Slice:
-		elem := planOf(t.Elem(), above)
-		if elem == nil {
-			return nil
+		if elem := p.inside(t.Elem()); elem != nil {
+			d.do = elem.items
 		}
-		return func(v reflect.Value) {
-			for i := range v.Len() {
-				elem(v.Index(i))
-			}
-		}
+	case reflect.Map:
+		d.do = p.values(t)
 	case reflect.Struct:
-		if strings.HasPrefix(t.PkgPath(), "k8s.io/api/") {
-			return planFields(t, above)
-		}
+		d.do = p.fields(t)
 	}
-	return nil
+	if d.do == nil {
+		d = nil
+		p.known[t] = nil
+	}
+	return d
 }
 
-func planElem(t reflect.Type, above map[reflect.Type]bool) dropper {
-	elem := planOf(t.Elem(), above)
-	if elem == nil {
+func (d *dropper) items(v reflect.Value) (changed bool) {
+	for i := range v.Len() {
+		changed = d.drop(v.Index(i)) || changed
+	}
+	return changed
+}
+
+// values drops what is empty in a map's values. Those that are lists themselves are read as empty ones, if they are not there.
+func (p *dropPlanner) values(t reflect.Type) func(v reflect.Value) bool {
+	elem := p.inside(t.Elem())
+	lists := !p.asJSON && t.Elem().Kind() == reflect.Slice
+	if elem == nil && !lists {
 		return nil
 	}
-	return func(v reflect.Value) {
-		if !v.IsNil() {
-			elem(v.Elem())
+	return func(v reflect.Value) (changed bool) {
+		for each := v.MapRange(); each.Next(); {
+			value := reflect.New(t.Elem()).Elem()
+			value.Set(each.Value())
+			if lists && value.IsNil() {
+				value.Set(reflect.MakeSlice(t.Elem(), 0, 0))
+			} else if !elem.drop(value) {
+				continue
+			}
+			v.SetMapIndex(each.Key(), value)
+			changed = true
 		}
+		return changed
 	}
 }
 
-func planFields(t reflect.Type, above map[reflect.Type]bool) dropper {
-	var steps []dropper
+func (p *dropPlanner) fields(t reflect.Type) func(v reflect.Value) bool {
+	if reflect.PointerTo(t).Implements(jsonMarshaler) {
+		return nil
+	}
+	var steps []func(v reflect.Value) bool
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if k := f.Type.Kind(); (k == reflect.Slice || k == reflect.Map) && !strings.Contains(f.Tag.Get("json"), "omit") {
-			steps = append(steps, func(v reflect.Value) {
-				if list := v.Field(i); list.Len() == 0 && !list.IsNil() {
-					list.SetZero()
-				}
-			})
+		if !f.IsExported() {
+			continue
 		}
-		if inner := planOf(f.Type, above); inner != nil {
-			steps = append(steps, func(v reflect.Value) { inner(v.Field(i)) })
+		inner := p.inside(f.Type)
+		switch {
+		case p.drops(f):
+			steps = append(steps, func(v reflect.Value) bool {
+				list := v.Field(i)
+				if isEmpty(list) {
+					list.SetZero()
+					return true
+				}
+				return inner.drop(list)
+			})
+		case inner != nil:
+			steps = append(steps, func(v reflect.Value) bool { return inner.drop(v.Field(i)) })
 		}
 	}
 	if steps == nil {
 		return nil
 	}
-	return func(v reflect.Value) {
+	return func(v reflect.Value) (changed bool) {
 		for _, step := range steps {
-			step(v)
+			changed = step(v) || changed
 		}
+		return changed
 	}
 }
+
+// drops tells whether a field is nil when it is read if it was empty.
+func (p *dropPlanner) drops(f reflect.StructField) bool {
+	switch f.Type.Kind() {
+	case reflect.Map, reflect.Slice:
+	default:
+		return false
+	}
+	if p.asJSON {
+		return strings.Contains(f.Tag.Get("json"), ",omit")
+	}
+	return f.Type.Kind() == reflect.Map || f.Type.Elem().Kind() != reflect.Uint8
+}
+
+func isEmpty(v reflect.Value) bool { return v.Len() == 0 && !v.IsNil() }

@@ -86,6 +86,8 @@ type Kind struct {
 
 	// Custom is set for custom resources, and nil for the kinds that are part of the program.
 	Custom *Custom
+
+	dropEmpties func(hub Object) // nil for custom resources
 }
 
 // Custom is what sets a custom resource apart: its objects are unstructured, known from a schema only, and have no
@@ -171,8 +173,10 @@ type Strategy struct {
 	// until done is called, exactly once, with what became of the write. dryRun must leave no trace.
 	Allocate func(ctx context.Context, new, old Object, dryRun bool) (done func(Outcome), err error)
 
-	// CreateOnUpdate: PUT may create (leases, endpoints, ... as upstream's AllowCreateOnUpdate).
+	// CreateOnUpdate: PUT may create (leases, endpoints, ... as upstream's AllowCreateOnUpdate), also through a subresource.
+	// CreateOnApply: apply may, through a subresource; it always may otherwise.
 	CreateOnUpdate bool
+	CreateOnApply  bool
 	// UnconditionalUpdate: PUT without a resourceVersion is taken (upstream's AllowUnconditionalUpdate).
 	UnconditionalUpdate bool
 	// Grace prepares a graceful deletion: it sets options.GracePeriodSeconds to what will be used and reports whether the
@@ -188,6 +192,8 @@ type Strategy struct {
 	ReturnDeleted bool
 	// OrphanByDefault: a delete without propagation policy orphans dependents (none of apps/v1 does).
 	OrphanByDefault bool
+	// NoDependents: deletions ask nothing of the garbage collector, whatever their propagation policy.
+	NoDependents bool
 	// OrphanWarning is told to those who delete without saying what becomes of dependents; "" tells nothing.
 	OrphanWarning string
 	// ResetFields are the fields, by API version ("apps/v1"), that this strategy resets on writes, and that server-side
@@ -272,8 +278,12 @@ func (k *Kind) HubVersion() *Version {
 	return nil
 }
 
-// SetDefaults gives a hub object what its strategy may have taken away, and reading it from the store would give it.
-func (k *Kind) SetDefaults(hub Object) {
+// Reread makes of a hub object that was written what is read from the store: without what the store can't keep, and with the defaults
+// that its strategy may have taken away.
+func (k *Kind) Reread(hub Object) {
+	if k.dropEmpties != nil {
+		k.dropEmpties(hub)
+	}
 	if v := k.HubVersion(); v.Default != nil {
 		v.Default(hub)
 	}

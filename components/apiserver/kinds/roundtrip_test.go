@@ -40,7 +40,7 @@ func TestStorageGoesRound(t *testing.T) {
 		if v.GroupVersion != k.Hub || k.Virtual() {
 			return
 		}
-		k.SetDefaults(obj)
+		k.Reread(obj)
 		if k.Strategy.Canonicalize != nil {
 			k.Strategy.Canonicalize(obj)
 		}
