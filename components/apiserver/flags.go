@@ -45,6 +45,7 @@ func (c *Config) addStoreFlags(fs *pflag.FlagSet) {
 	c.EtcdSizePeriod, c.CountPeriod = 30*time.Second, time.Minute
 	fs.Var((*interval)(&c.EtcdSizePeriod), "etcd-db-metric-poll-interval", "How often etcd is asked for its size; 0 never.")
 	fs.Var((*interval)(&c.CountPeriod), "etcd-count-metric-poll-period", "How old the number of objects in metrics may be; 0 leaves it out.")
+	c.EtcdLeaseReuse = time.Minute
 	fs.Var((*seconds)(&c.EtcdLeaseReuse), "lease-reuse-duration-seconds", "For how many seconds objects that end at about the same time share a lease of etcd.")
 	fs.StringVar(&c.StorageMediaType, "storage-media-type", runtime.ContentTypeProtobuf, "How objects lie in the store: application/vnd.kubernetes.protobuf, application/json or application/yaml.")
 	fs.Var((*not)(&c.NoWatchCache), "watch-cache", "Let reads that may be old be answered without asking the store. Without it, none is.")
@@ -100,6 +101,8 @@ func (c *Config) addKubeletFlags(fs *pflag.FlagSet) {
 	fs.Int64Var(&c.MaxConnectionBytes, "max-connection-bytes-per-sec", 0, "Bound of the bytes per second on each connection that was taken over (exec, attach, port-forward, proxy); 0 means none.")
 	fs.IntVar(&c.KubeletPort, "kubelet-port", 10250, "Port of kubelets whose nodes don't tell it.")
 	deprecate(fs, "kubelet-port", "nodes tell the port of their kubelet.")
+	fs.Uint("kubelet-read-only-port", 10255, "")
+	deprecate(fs, "kubelet-read-only-port", "nothing is asked there.")
 	fs.DurationVar(&c.KubeletTimeout, "kubelet-timeout", 5*time.Second, "Bound of connecting to a kubelet.")
 }
 

@@ -64,7 +64,7 @@ func Defaults() Config {
 	const queued = 10_000
 	return Config{
 		Log: Log{
-			Format: auditlog.FormatJson, Version: version,
+			Format: auditlog.FormatJson, Version: version, MaxSize: 100, MaxAge: 366, MaxBackups: 100,
 			Delivery: Delivery{Mode: ModeBlocking, Limits: limits, Batch: buffered.BatchConfig{BufferSize: queued, MaxBatchSize: 1}},
 		},
 		Webhook: Webhook{
@@ -85,9 +85,9 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&l.Path, "audit-log-path", "", "File that audit events are written to; - is standard output.")
 	fs.StringVar(&l.Format, "audit-log-format", l.Format, "Form of audit events in the file: json, or legacy for lines of text.")
 	fs.StringVar(&l.Version, "audit-log-version", l.Version, "API version of audit events in the file.")
-	fs.IntVar(&l.MaxSize, "audit-log-maxsize", 0, "Megabytes after which a new file is begun; 0 never does.")
-	fs.IntVar(&l.MaxAge, "audit-log-maxage", 0, "Days for which old files are kept; 0 means forever.")
-	fs.IntVar(&l.MaxBackups, "audit-log-maxbackup", 0, "How many old files are kept; 0 means all.")
+	fs.IntVar(&l.MaxSize, "audit-log-maxsize", l.MaxSize, "Megabytes after which a new file is begun; 0 never does.")
+	fs.IntVar(&l.MaxAge, "audit-log-maxage", l.MaxAge, "Days for which old files are kept; 0 means forever.")
+	fs.IntVar(&l.MaxBackups, "audit-log-maxbackup", l.MaxBackups, "How many old files are kept; 0 means all.")
 	fs.BoolVar(&l.Compress, "audit-log-compress", false, "Compress old files.")
 	l.addFlags(fs, "log")
 	w := &c.Webhook

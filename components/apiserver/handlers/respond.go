@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
@@ -165,7 +166,7 @@ func (c *call) send(code int, write func(io.Writer) error) error {
 	out := &response{w: c.w, code: code, zip: code == http.StatusOK && c.zips()}
 	if err := write(out); err != nil {
 		if out.started {
-			panic(http.ErrAbortHandler)
+			panic(answer.Cut)
 		}
 		return err
 	}
@@ -181,7 +182,7 @@ func (c *call) sendZipped(write func(io.Writer) error) error {
 	h.Add("Vary", "Accept-Encoding")
 	c.w.WriteHeader(http.StatusOK)
 	if err := write(c.w); err != nil {
-		panic(http.ErrAbortHandler)
+		panic(answer.Cut)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ type asked struct {
 	info     *request.RequestInfo
 	user     user.Info // nil until it is known
 	entered  time.Time // the filter that is measured now
+	cut      bool      // its answer could not be sent to the end
 	warnings warnings
 	trackers atomic.Pointer[request.LatencyTrackers]
 }

@@ -25,11 +25,29 @@ func (s *Server) beginAudit(next http.Handler) http.Handler {
 	return s.config.Audit.Begin(next)
 }
 
+// audit also cuts the connections of answers whose rest can't be sent: after they are written down, as what they were until then.
 func (s *Server) audit(next http.Handler) http.Handler {
-	if s.config.Audit == nil {
-		return next
+	var recorded http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			switch p := recover(); p {
+			case nil:
+			case answer.Cut:
+				askedOf(r).cut = true
+			default:
+				panic(p)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+	if s.config.Audit != nil {
+		recorded = s.config.Audit.Record(recorded, LongRunning)
 	}
-	return s.config.Audit.Record(next, LongRunning)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		recorded.ServeHTTP(w, r)
+		if askedOf(r).cut {
+			panic(http.ErrAbortHandler)
+		}
+	})
 }
 
 // refuse answers a request that doesn't get past authentication.

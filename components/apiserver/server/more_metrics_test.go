@@ -11,6 +11,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
+
+	"quintet.dev/quintet/components/apiserver/handlers/answer"
 )
 
 // TestEndsAreCounted: requests that the server ends itself, those that it cuts off, and its own.
@@ -23,7 +25,7 @@ func TestEndsAreCounted(t *testing.T) {
 			w.WriteHeader(http.StatusGatewayTimeout)
 		case "cut":
 			ok(w, r)
-			panic(http.ErrAbortHandler)
+			panic(answer.Cut)
 		case "bad":
 			panic("a fault")
 		}

@@ -20,6 +20,12 @@ import (
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
+type cut struct{}
+
+// Cut is what a handler panics with that can't send the rest of an answer: the connection is to be cut. It is no fault of the
+// handler's, and what was asked has been done.
+var Cut any = cut{}
+
 // Error answers a request with err, in the format that the client accepts.
 func Error(w http.ResponseWriter, r *http.Request, err error) {
 	ErrorIn(w, r, err, negotiate.Offer{Media: negotiate.All})
