@@ -109,8 +109,10 @@ func (p *place) answers(timeout time.Duration) func(*http.Request) error {
 	return func(r *http.Request) error {
 		ctx, cancel := context.WithTimeout(r.Context(), timeout)
 		defer cancel()
-		_, err := p.store.Revision(ctx)
-		return err
+		if _, err := p.store.Revision(ctx); err != nil {
+			return fmt.Errorf("error getting data from etcd: %w", err)
+		}
+		return nil
 	}
 }
 

@@ -240,13 +240,15 @@ func (c *call) serve() (err error) {
 	if err := c.accept(); err != nil {
 		return err
 	}
-	switch {
-	case c.post != nil:
-		return c.posted()
-	case c.sub != nil && c.sub.Strategy == nil && c.sub.Scale == nil:
-		return apierrors.NewServiceUnavailable("the server has nothing that serves " + c.resource.Resource + "/" + c.sub.Name)
-	}
-	return c.named(verbs[c.verb](c))
+	return c.inTime(longestWrite, func() error {
+		switch {
+		case c.post != nil:
+			return c.posted()
+		case c.sub != nil && c.sub.Strategy == nil && c.sub.Scale == nil:
+			return apierrors.NewServiceUnavailable("the server has nothing that serves " + c.resource.Resource + "/" + c.sub.Name)
+		}
+		return c.named(verbs[c.verb](c))
+	})
 }
 
 // warnOfDeprecation is said of custom resources whatever is asked of them, else of what is served.
