@@ -16,6 +16,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/klog/v2"
+
+	"quintet.dev/quintet/internal/zpages"
 )
 
 // attributes of a request; nothing here is a resource.
@@ -74,7 +76,11 @@ func refuse(w http.ResponseWriter, r *http.Request, err *apierrors.StatusError) 
 			as = known[at]
 		}
 	}
-	body, encodeErr := runtime.Encode(as.Serializer, &status)
+	encoder := as.Serializer
+	if as.PrettySerializer != nil && zpages.Indented(r) {
+		encoder = as.PrettySerializer
+	}
+	body, encodeErr := runtime.Encode(encoder, &status)
 	if encodeErr != nil {
 		undecided(w, r, encodeErr)
 		return

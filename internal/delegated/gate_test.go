@@ -191,6 +191,7 @@ func TestWhoMaySeeWhat(t *testing.T) {
 		"another's word":                {request{path: "/metrics", certificate: client(t, proxies, "other"), header: as("alice")}, 401, "Unauthorized"},
 		"a client's word":               {request{path: "/metrics", certificate: client(t, clients, "carol"), header: as("alice")}, 403, "carol"},
 		"YAML":                          {request{path: "/metrics", accept: "application/yaml"}, 403, "reason: Forbidden\n"},
+		"for people":                    {request{path: "/metrics?pretty=true"}, 403, "{\n  \"kind\": \"Status\","},
 		"a form that isn't known":       {request{path: "/metrics", accept: "text/plain"}, 403, `"reason":"Forbidden"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -110,6 +110,7 @@ func check(probe func() error) http.HandlerFunc {
 				return
 			}
 		}
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		_, _ = w.Write([]byte("ok"))
 	}
 }

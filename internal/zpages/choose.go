@@ -58,8 +58,8 @@ func choose(accept, kind string, cbor bool) (choice, bool) {
 	return choice{}, false
 }
 
-// indented tells whether people will read an object.
-func indented(r *http.Request) bool {
+// Indented tells whether people will read an object.
+func Indented(r *http.Request) bool {
 	if value := r.URL.Query().Get("pretty"); value != "" {
 		yes, err := strconv.ParseBool(value)
 		return err == nil && yes

@@ -198,7 +198,7 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	o := &object{TypeMeta: metav1.TypeMeta{Kind: p.kind, APIVersion: group + "/" + choice.version}, Metadata: metadata{p.program.Name}}
 	p.fill(o)
-	body, err := encode(o, choice.form, indented(r))
+	body, err := encode(o, choice.form, Indented(r))
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
