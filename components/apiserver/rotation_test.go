@@ -28,7 +28,9 @@ func (f *fixture) one(t *testing.T, pair certs.Pair, header http.Header) *one {
 		t.Fatal(err)
 	}
 	transport := &http.Transport{
-		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{certificate}},
+		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &certificate, nil // also where its authority is not one of those asked for
+		}},
 	}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &one{http: &http.Client{Transport: transport}, url: "https://" + f.server.Addr().String() + "/api/v1/namespaces", header: header}

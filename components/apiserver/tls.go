@@ -11,13 +11,23 @@ import (
 	"quintet.dev/quintet/internal/certs"
 )
 
-// tlsConfig asks clients for a certificate but leaves it to authentication to judge it.
+// tlsConfig asks clients for a certificate, where one can be known, but leaves it to authentication to judge it.
 func (s *Server) tlsConfig() (*tls.Config, error) {
+	out, err := s.servedTLS()
+	if err != nil || s.authn.ClientCA() == nil && s.authn.RequestHeaderCA() == nil {
+		return out, err
+	}
+	asking := out.Clone()
+	asking.ClientAuth = tls.RequestClientCert
+	out.GetConfigForClient = certs.Asking(asking, s.authn.ClientCA, s.authn.RequestHeaderCA)
+	return out, nil
+}
+
+func (s *Server) servedTLS() (*tls.Config, error) {
 	out, err := s.config.Serving.tls()
 	if err != nil {
 		return nil, err
 	}
-	out.ClientAuth = tls.RequestClientCert
 	if out.GetCertificate, err = s.certificate(); err != nil || len(s.config.Serving.SNI) == 0 {
 		return out, err
 	}

@@ -34,7 +34,7 @@ func TestServingCertificateFollowsItsFiles(t *testing.T) {
 	write("one")
 	clk := testingclock.NewFakeClock(time.Unix(1700000000, 0))
 	s := &Server{config: Config{TLSCertFile: certFile, TLSKeyFile: keyFile, Clock: clk}}
-	config, err := s.tlsConfig()
+	config, err := s.servedTLS()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestServingCertificateFollowsItsFiles(t *testing.T) {
 	if got := served(); got != "two" {
 		t.Errorf("with a broken key: %s", got)
 	}
-	if _, err := s.tlsConfig(); err == nil {
+	if _, err := s.servedTLS(); err == nil {
 		t.Error("a server started with a broken key")
 	}
 }

@@ -28,8 +28,8 @@ import (
 
 // Gate knows who asks, and whether they may.
 type Gate struct {
-	// Certificates tells that clients can be known by certificates, which are to be asked for.
-	Certificates bool
+	// Authorities are those of certificates that clients can be known by, as PEM, which changes; none if there can be none.
+	Authorities []func() []byte
 
 	authenticator authenticator.Request
 	authorizer    authorizer.Authorizer
@@ -94,13 +94,14 @@ func (g *Gate) authenticate(ctx context.Context, o *Options, client kubernetes.I
 		return err
 	}
 	if proxies != nil {
+		g.Authorities = append(g.Authorities, proxies.authorities.bundle)
 		ways = append(ways, headerrequest.NewDynamicVerifyOptionsSecure(proxies.authorities.verifyOptions, proxies.list(allowedNames),
 			proxies.list(usernameHeaders), proxies.list(uidHeaders), proxies.list(groupHeaders), proxies.list(extraHeaderPrefixes)))
 	}
 	if clients != nil {
+		g.Authorities = append(g.Authorities, clients.bundle)
 		ways = append(ways, requestx509.NewDynamic(clients.verifyOptions, requestx509.CommonNameUserConversion))
 	}
-	g.Certificates = len(ways) > 0
 	if client != nil {
 		ways = append(ways, bearertoken.New(cache.New(&reviewer{client: client}, false, o.TokenTTL, o.TokenTTL)))
 	}

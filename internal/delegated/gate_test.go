@@ -165,8 +165,13 @@ func TestWhoMaySeeWhat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !g.Certificates {
-		t.Error("clients are not asked for certificates")
+	var told []string
+	for _, bundle := range g.Authorities {
+		told = append(told, string(bundle()))
+	}
+	slices.Sort(told)
+	if want := slices.Sorted(slices.Values([]string{string(clients.Cert), string(proxies.Cert)})); !slices.Equal(told, want) {
+		t.Errorf("clients are told of %q", told)
 	}
 	url := serve(t, g)
 	as := func(user string) http.Header { return http.Header{"X-Remote-User": {user}} }

@@ -38,7 +38,12 @@ const (
 
 // authorities of certificates, which may change.
 type authorities struct {
-	pool atomic.Pointer[x509.CertPool]
+	now atomic.Pointer[trusted]
+}
+
+type trusted struct {
+	pem  []byte
+	pool *x509.CertPool
 }
 
 func (a *authorities) set(pem []byte) error {
@@ -50,15 +55,27 @@ func (a *authorities) set(pem []byte) error {
 	for _, c := range certs {
 		pool.AddCert(c)
 	}
-	a.pool.Store(pool)
+	a.now.Store(&trusted{pem, pool})
 	return nil
 }
 
 // verifyOptions implements x509.VerifyOptionFunc.
 func (a *authorities) verifyOptions() (x509.VerifyOptions, bool) {
 	options := requestx509.DefaultVerifyOptions()
-	options.Roots = a.pool.Load()
-	return options, options.Roots != nil
+	now := a.now.Load()
+	if now == nil {
+		return options, false
+	}
+	options.Roots = now.pool
+	return options, true
+}
+
+// bundle is what is trusted, as PEM.
+func (a *authorities) bundle() []byte {
+	if now := a.now.Load(); now != nil {
+		return now.pem
+	}
+	return nil
 }
 
 // proxies say in headers who their user is.

@@ -67,19 +67,21 @@ func (s *Server) Run(ctx context.Context) error {
 
 // tls asks clients for certificates where they can be known by them.
 func (s *Server) tls() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if s.Gate.Certificates {
-		config.ClientAuth = tls.RequestClientCert
-	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
 	if s.Certificate != nil {
 		config.GetCertificate = s.Certificate.Get
-		return config, nil
+	} else {
+		made, err := selfSigned(s.Listener.Addr())
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{*made}
 	}
-	made, err := selfSigned(s.Listener.Addr())
-	if err != nil {
-		return nil, err
+	if len(s.Gate.Authorities) > 0 {
+		asking := config.Clone()
+		asking.ClientAuth = tls.RequestClientCert
+		config.GetConfigForClient = certs.Asking(asking, s.Gate.Authorities...)
 	}
-	config.Certificates = []tls.Certificate{*made}
 	return config, nil
 }
 
