@@ -46,7 +46,7 @@ func (s *Server) makeAggregator() (err error) {
 	if err != nil {
 		return err
 	}
-	return s.tell(nil)
+	return s.tell(nil, nil)
 }
 
 func (s *Server) resolver() serviceResolver {

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/crd"
@@ -26,15 +27,15 @@ type custom struct {
 
 func (s *Server) makeCustom() error {
 	s.custom.manager = crd.New(crd.Config{
-		Objects: s.local, Install: s.installCustom, List: s.listCustom, Services: s.resolver(), Egress: s.egress.Webhooks(), Clock: s.config.Clock,
+		Objects: s.local, Install: s.installCustom, Shadows: s.shadows, List: s.listCustom, Services: s.resolver(), Egress: s.egress.Webhooks(), Clock: s.config.Clock,
 	})
 	return nil
 }
 
 // installCustom serves these rows beside the built-in kinds, and no others. Discovery tells of a resource once it can be
 // used.
-func (s *Server) installCustom(ctx context.Context, rows []*kinds.Kind) error {
-	rows = slices.DeleteFunc(slices.Clone(rows), s.shadows)
+func (s *Server) installCustom(ctx context.Context, rows []*kinds.Kind, defined []schema.GroupVersion) error {
+	rows = slices.DeleteFunc(slices.Clone(rows), s.isOutOfReach)
 	before, now := s.custom.caches, make(map[*kinds.Kind]*cache.Cache, len(rows))
 	resources := make([]handlers.Resource, len(rows))
 	for i, kind := range rows {
@@ -60,12 +61,12 @@ func (s *Server) installCustom(ctx context.Context, rows []*kinds.Kind) error {
 			return err
 		}
 	}
-	return s.tell(rows)
+	return s.tell(rows, defined)
 }
 
 // listCustom reads all objects of a row as they are in the store now.
 func (s *Server) listCustom(ctx context.Context, row *kinds.Kind) ([]kinds.Object, error) {
-	if s.shadows(row) {
+	if s.isOutOfReach(row) {
 		return nil, nil // it was never served
 	}
 	c := s.customCache(row.Prefix)
@@ -94,19 +95,30 @@ func (s *Server) customCache(prefix string) *cache.Cache {
 	return nil
 }
 
+// isOutOfReach reports whether a custom resource can't be asked for, as its group is one of the program's.
+func (s *Server) isOutOfReach(kind *kinds.Kind) bool {
+	return slices.ContainsFunc(s.table, func(r handlers.Resource) bool {
+		return slices.ContainsFunc(r.Kind.Versions, func(v kinds.Version) bool { return v.Group == kind.Hub.Group && !v.Unserved })
+	})
+}
+
 // shadows reports whether a custom resource is stored where a built-in kind is.
 func (s *Server) shadows(kind *kinds.Kind) bool {
 	return slices.ContainsFunc(s.table, func(r handlers.Resource) bool { return r.Kind.Prefix == kind.Prefix })
 }
 
-// tell makes discovery, OpenAPI and APIServices speak of the built-in kinds and of these.
-func (s *Server) tell(rows []*kinds.Kind) error {
+// tell makes discovery and OpenAPI speak of the built-in kinds and of these, and APIServices of what is defined.
+func (s *Server) tell(rows []*kinds.Kind, defined []schema.GroupVersion) error {
 	table := make([]*kinds.Kind, 0, len(s.table)+len(rows))
 	for _, r := range s.table {
 		table = append(table, r.Kind)
 	}
-	table = append(table, rows...)
+	for _, row := range rows {
+		if row.Custom.Established() {
+			table = append(table, row)
+		}
+	}
 	s.custom.discovery.Set(table)
 	s.custom.openapi.Set(table)
-	return s.aggregator.Serve(table)
+	return s.aggregator.Serve(table, defined)
 }

@@ -105,9 +105,9 @@ func New(config Config) (*Aggregator, error) {
 }
 
 // Serve says what this server serves itself. Changed is called before it returns; APIServices follow.
-func (a *Aggregator) Serve(table []*kinds.Kind) error {
+func (a *Aggregator) Serve(table []*kinds.Kind, defined []schema.GroupVersion) error {
 	a.mu.Lock()
-	a.own = registrations(table)
+	a.own = registrations(table, defined)
 	a.mu.Unlock()
 	a.poke()
 	return a.tell()

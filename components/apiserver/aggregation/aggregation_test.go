@@ -87,7 +87,7 @@ func start(t *testing.T, server *aggregationtest.Server, change ...func(*Config,
 	if f.Aggregator, err = New(config); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Serve(nil); err != nil {
+	if err := f.Serve(nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Sync(t.Context()); err != nil {

@@ -23,9 +23,14 @@ const (
 	always  = "true"
 )
 
-// registrations are the APIServices of what this server serves itself, by name.
-func registrations(table []*kinds.Kind) map[string]*apiService {
+// registrations are the APIServices of what this server serves itself, and of what definitions of custom resources speak of,
+// though it may not be served yet, by name.
+func registrations(table []*kinds.Kind, defined []schema.GroupVersion) map[string]*apiService {
 	out := map[string]*apiService{}
+	for _, gv := range defined {
+		s := registration(gv, true)
+		out[s.Name] = s
+	}
 	for _, kind := range table {
 		for i := range kind.Versions {
 			gv := kind.Versions[i].GroupVersion

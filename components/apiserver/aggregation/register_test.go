@@ -15,7 +15,7 @@ import (
 )
 
 func TestEveryBuiltInGroupVersionHasItsPlace(t *testing.T) {
-	for name, s := range registrations(kinds.Table(kinds.Deps{})) {
+	for name, s := range registrations(kinds.Table(kinds.Deps{}), nil) {
 		if s.Spec.GroupPriorityMinimum == 0 || s.Spec.VersionPriority == 0 {
 			t.Errorf("%s has no priority", name)
 		}
@@ -33,8 +33,11 @@ func TestRegistrations(t *testing.T) {
 		{Name: "Pod", Versions: []kinds.Version{gv("", "v1", false)}},
 		{Name: "APIService", Versions: []kinds.Version{gv(apiregistrationv1.GroupName, "v1", false)}},
 		{Name: "Gadget", Custom: &kinds.Custom{}, Versions: []kinds.Version{gv("zoo.io", "v1", false), gv("zoo.io", "v2", true)}},
-	})
-	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, []string{"v1.", "v1.zoo.io"}) {
+	}, []schema.GroupVersion{{Group: "zoo.io", Version: "v3"}, {Version: "v1"}})
+	if s := got["v1."]; s == nil || s.Labels[managed] != onStart {
+		t.Errorf("of what is built in and defined, too: %v", s)
+	}
+	if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, []string{"v1.", "v1.zoo.io", "v3.zoo.io"}) {
 		t.Fatalf("names: %v", names)
 	}
 	s := got["v1.zoo.io"]
@@ -98,10 +101,10 @@ func TestSync(t *testing.T) {
 		t.Fatal(err)
 	}
 	table := kinds.Table(kinds.Deps{})
-	if err := a.Serve(table); err != nil {
+	if err := a.Serve(table, nil); err != nil {
 		t.Fatal(err)
 	}
-	if len(told.Services) != len(registrations(table))+2 {
+	if len(told.Services) != len(registrations(table, nil))+2 {
 		t.Errorf("told of %d before they are written", len(told.Services))
 	}
 	for range 2 {
@@ -117,10 +120,10 @@ func TestSync(t *testing.T) {
 	for _, s := range stored {
 		names[s.Name] = s.Spec.GroupPriorityMinimum
 	}
-	if len(names) != len(registrations(table)) || names["v1.apps"] != 17800 || names["v1."] != 18000 {
+	if len(names) != len(registrations(table, nil)) || names["v1.apps"] != 17800 || names["v1."] != 18000 {
 		t.Errorf("stored: %v", names)
 	}
-	if want := len(registrations(table)); store.Writes != want {
+	if want := len(registrations(table, nil)); store.Writes != want {
 		t.Errorf("%d writes, want %d", store.Writes, want)
 	}
 }

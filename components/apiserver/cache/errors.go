@@ -59,8 +59,14 @@ func errBeyond(wanted, current int64) error {
 }
 
 func (c *Cache) errClosed() error {
-	return apierrors.NewServiceUnavailable("the server stops, or no longer serves " + c.resource.String())
+	return &ClosedError{apierrors.NewServiceUnavailable("the server stops, or no longer serves " + c.resource.String())}
 }
+
+// ClosedError is the answer of a cache from which nothing more will come. Err is of the API.
+type ClosedError struct{ Err error }
+
+func (e *ClosedError) Error() string { return e.Err.Error() }
+func (e *ClosedError) Unwrap() error { return e.Err }
 
 func (c *Cache) errNotFound(key string) error {
 	_, name := c.names(key)

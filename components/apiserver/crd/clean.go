@@ -2,6 +2,7 @@ package crd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,6 +20,8 @@ const (
 	firstPause = 50 * time.Millisecond
 	maxPause   = 2 * time.Second
 	retryPause = time.Second
+	// maxWait is for how long objects are waited for until the definition says that they don't go.
+	maxWait = time.Minute
 )
 
 // clean removes, in the background, all objects of a definition that is being deleted, and then the definition. It is
@@ -55,30 +58,38 @@ func (m *Manager) pokeLater(ctx context.Context) {
 }
 
 func (m *Manager) cleanUp(ctx context.Context, crd *definition, row *kinds.Kind) error {
-	c := condition{
-		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionFalse, Reason: "NeverEstablished", Message: "resource was never established",
+	started := condition{
+		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue, Reason: "InstanceDeletionInProgress",
+		Message: "CustomResource deletion is in progress",
 	}
-	if row != nil {
-		started := condition{
-			Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionTrue, Reason: "InstanceDeletionInProgress",
-			Message: "CustomResource deletion is in progress",
-		}
-		if err := m.note(ctx, crd, started, false); err != nil {
-			return err
-		}
+	if err := m.note(ctx, crd, started, false); err != nil {
+		return err
+	}
+	c := condition{
+		Type: apiextensionsv1.Terminating, Status: apiextensionsv1.ConditionFalse, Reason: "InstanceDeletionCompleted", Message: "removed all instances",
+	}
+	switch {
+	case row != nil && m.config.Shadows(row):
+		c.Reason, c.Message = "OverlappingBuiltInResource", "instances overlap with built-in resources in storage"
+	case row == nil || !established(crd):
+		c.Reason, c.Message = "NeverEstablished", "resource was never established"
+	default:
 		if err := m.removeAll(ctx, row); err != nil {
 			failed := started
 			failed.Reason, failed.Message = "InstanceDeletionFailed", fmt.Sprintf("could not issue all deletes: %v", err)
+			if errors.Is(err, context.DeadlineExceeded) {
+				failed.Reason, failed.Message = "InstanceDeletionCheck", fmt.Sprintf("could not confirm zero CustomResources remaining: %v", err)
+			}
 			_ = m.note(ctx, crd, failed, false) // what counts is the failure before
 			return err
 		}
-		c.Reason, c.Message = "InstanceDeletionCompleted", "removed all instances"
 	}
 	return m.note(ctx, crd, c, true)
 }
 
-// removeAll deletes all objects, and waits until they are gone.
+// removeAll deletes all objects, and waits until they are gone, for a minute at most.
 func (m *Manager) removeAll(ctx context.Context, row *kinds.Kind) error {
+	late := m.config.Clock.After(maxWait)
 	resource := schema.GroupResource{Group: row.Hub.Group, Resource: row.Resource}
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		all, err := m.config.List(ctx, row)
@@ -99,15 +110,17 @@ func (m *Manager) removeAll(ctx context.Context, row *kinds.Kind) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-late:
+			return context.DeadlineExceeded
 		case <-m.config.Clock.After(pause):
 		}
 	}
 }
 
-// note writes a condition, and with done takes the finalizer off and removes the definition if nothing else holds it. The
+// note writes a condition, and with done takes the finalizer off, by which the definition is gone if nothing else holds it. The
 // error is NotFound if that is gone already.
 func (m *Manager) note(ctx context.Context, crd *definition, c condition, done bool) error {
-	obj, err := m.config.Objects.UpdateStatus(ctx, group, "", crd.Name, func(obj kinds.Object) (kinds.Object, error) {
+	_, err := m.config.Objects.UpdateStatus(ctx, group, "", crd.Name, func(obj kinds.Object) (kinds.Object, error) {
 		now := obj.(*definition)
 		if now.UID != crd.UID {
 			return nil, apierrors.NewNotFound(group, crd.Name)
@@ -118,8 +131,5 @@ func (m *Manager) note(ctx context.Context, crd *definition, c condition, done b
 		}
 		return now, nil
 	})
-	if err == nil && done && len(obj.GetFinalizers()) == 0 {
-		err = m.config.Objects.Delete(ctx, group, "", crd.Name, crd.UID)
-	}
 	return err
 }

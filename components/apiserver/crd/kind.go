@@ -26,7 +26,8 @@ type resource struct {
 	versions map[string]*version
 	stored   *version
 	convert  converter
-	ending   atomic.Bool // see kinds.Custom
+	// See kinds.Custom.
+	established, ending atomic.Bool
 }
 
 // newResource makes the row of a definition under the names that were accepted. convert may be nil if all versions are
@@ -56,7 +57,7 @@ func newResource(crd *apiextensionsv1.CustomResourceDefinition, names apiextensi
 		Strategy:   r.strategy(),
 		Columns:    r.stored.columns(),
 		Custom: &kinds.Custom{
-			ListKind: names.ListKind, Ending: r.ending.Load, Convert: r.raw, Remote: convert != nil,
+			ListKind: names.ListKind, Established: r.established.Load, Ending: r.ending.Load, Convert: r.raw, Remote: convert != nil,
 			Types: sync.OnceValues(func() (managedfields.TypeConverter, error) {
 				return newTypes(r.versions, crd.Spec.PreserveUnknownFields)
 			}),

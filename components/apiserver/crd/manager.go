@@ -2,7 +2,7 @@
 // on unstructured content by the schema of the definition
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/).
 //
-// Rows are made once per generation of a definition. What is costly in them (validators, CEL programs, types for
+// Rows are made once per spec of a definition. What is costly in them (validators, CEL programs, types for
 // server-side apply, OpenAPI) is made when it is first needed.
 package crd
 
@@ -10,13 +10,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/conversion"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,8 +34,11 @@ import (
 type Config struct {
 	// Objects reaches the definitions, and the objects that they define once they are installed.
 	Objects objects.Store
-	// Install makes these rows all the custom resources that are served, and returns when they are.
-	Install func(ctx context.Context, rows []*kinds.Kind) error
+	// Install makes these rows all the custom resources that are served, and returns when they are. Group versions are
+	// defined whether or not any row is of them.
+	Install func(ctx context.Context, rows []*kinds.Kind, defined []schema.GroupVersion) error
+	// Shadows tells whether objects of a row would lie where a kind of the program has its own: it isn't served then.
+	Shadows func(row *kinds.Kind) bool
 	// List reads, consistently, all objects of a row that is installed.
 	List func(ctx context.Context, row *kinds.Kind) ([]kinds.Object, error)
 	// Services finds conversion webhooks that are named by a Service.
@@ -52,6 +57,7 @@ type Manager struct {
 	mu        sync.Mutex // held by a pass
 	resources map[types.UID]*entry
 	installed []*kinds.Kind
+	defined   []schema.GroupVersion // with them
 	cleaning  map[types.UID]bool
 	work      sync.WaitGroup // cleanings
 }
@@ -59,8 +65,18 @@ type Manager struct {
 // entry is a resource, and what of its definition it was made of.
 type entry struct {
 	*resource
-	generation int64
-	names      apiextensionsv1.CustomResourceDefinitionNames
+	spec  *apiextensionsv1.CustomResourceDefinitionSpec
+	names apiextensionsv1.CustomResourceDefinitionNames
+}
+
+// isOf tells whether the definition still says what the entry was made of. Its generation doesn't tell, as there may be
+// another one of the same number in a store that was restored.
+func (e *entry) isOf(crd *definition) bool {
+	if e.spec != &crd.Spec && !apiequality.Semantic.DeepEqual(e.spec, &crd.Spec) {
+		return false
+	}
+	e.spec = &crd.Spec // which is found to be the same at once the next time
+	return apiequality.Semantic.DeepEqual(e.names, crd.Status.AcceptedNames)
 }
 
 var group = schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "customresourcedefinitions"}
@@ -141,13 +157,14 @@ func (m *Manager) pass(ctx context.Context) error {
 func (m *Manager) install(ctx context.Context, crds []*definition) error {
 	resources := make(map[types.UID]*entry, len(crds))
 	var rows []*kinds.Kind
-	changed := false // what discovery tells of the same rows
+	defined := definedBy(crds)
+	changed := !slices.Equal(defined, m.defined) // what is told of the same rows
 	for _, crd := range crds {
 		if !servable(crd) {
 			continue
 		}
 		e := m.resources[crd.UID]
-		if e == nil || e.generation != crd.Generation || !reflect.DeepEqual(e.names, crd.Status.AcceptedNames) {
+		if e == nil || !e.isOf(crd) {
 			convert, err := m.converterOf(crd)
 			if err != nil {
 				klog.FromContext(ctx).Error(err, "A custom resource can't be served", "definition", crd.Name)
@@ -158,35 +175,40 @@ func (m *Manager) install(ctx context.Context, crds []*definition) error {
 				klog.FromContext(ctx).Error(err, "A custom resource can't be served", "definition", crd.Name)
 				continue
 			}
-			e = &entry{resource: r, generation: crd.Generation, names: crd.Status.AcceptedNames}
+			e = &entry{resource: r, spec: &crd.Spec, names: crd.Status.AcceptedNames}
 		}
-		if ending := crd.DeletionTimestamp != nil; e.ending.Swap(ending) != ending {
-			changed = true
-		}
+		changed = turns(&e.established, crd, apiextensionsv1.Established) || changed
+		changed = turns(&e.ending, crd, apiextensionsv1.Terminating) || changed
 		resources[crd.UID] = e
 		rows = append(rows, e.kind)
 	}
 	m.resources = resources
-	if equal(rows, m.installed) && !changed {
+	if slices.Equal(rows, m.installed) && !changed {
 		return nil
 	}
-	if err := m.config.Install(ctx, rows); err != nil {
+	if err := m.config.Install(ctx, rows, defined); err != nil {
 		return err
 	}
-	m.installed = rows
+	m.installed, m.defined = rows, defined
 	return nil
 }
 
-func equal(a, b []*kinds.Kind) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
+// turns makes what is known of a condition what it is, and tells whether it was something else.
+func turns(known *atomic.Bool, crd *definition, condition apiextensionsv1.CustomResourceDefinitionConditionType) bool {
+	is := apihelpers.IsCRDConditionTrue(crd, condition)
+	return known.Swap(is) != is
+}
+
+// definedBy are the group versions that definitions say are served, those that don't have their names yet among them.
+func definedBy(crds []*definition) (out []schema.GroupVersion) {
+	for _, crd := range crds {
+		for _, v := range crd.Spec.Versions {
+			if gv := (schema.GroupVersion{Group: crd.Spec.Group, Version: v.Name}); v.Served && !slices.Contains(out, gv) {
+				out = append(out, gv)
+			}
 		}
 	}
-	return true
+	return out
 }
 
 // errOutdated tells that a decision was made on a state that isn't the newest.

@@ -11,6 +11,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/util/webhook"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -38,9 +39,9 @@ func takenBy(crds []*definition, except *definition) taken {
 }
 
 // accept decides which of the names wanted a definition gets, and says so in its status. Names that it has it keeps until
-// it gets the new ones.
+// it gets the new ones. A definition that gets its first names is to be served before it is established.
 func accept(crd *definition, t taken) {
-	wants, has := crd.Spec.Names, &crd.Status.AcceptedNames
+	wants, has := crd.Spec.Names, crd.Status.AcceptedNames.DeepCopy()
 	c := condition{
 		Type: apiextensionsv1.NamesAccepted, Status: apiextensionsv1.ConditionTrue, Reason: "NoConflicts", Message: "no conflicts found",
 	}
@@ -72,7 +73,25 @@ func accept(crd *definition, t taken) {
 	settle("Kind", wants.Kind, &has.Kind, t.kinds)
 	settle("ListKind", wants.ListKind, &has.ListKind, t.kinds)
 	has.Categories = wants.Categories
+	before := apihelpers.FindCRDCondition(crd, apiextensionsv1.NamesAccepted)
+	if apihelpers.IsCRDConditionEquivalent(&c, before) && apiequality.Semantic.DeepEqual(*has, crd.Status.AcceptedNames) {
+		return
+	}
+	crd.Status.AcceptedNames = *has
 	apihelpers.SetCRDCondition(crd, c)
+	switch established := apihelpers.FindCRDCondition(crd, apiextensionsv1.Established); {
+	case established != nil && established.Status == apiextensionsv1.ConditionTrue:
+	case accepted(crd):
+		setEstablished(crd, apiextensionsv1.ConditionFalse, "Installing", namesAccepted)
+	case established == nil:
+		setEstablished(crd, apiextensionsv1.ConditionFalse, "NotAccepted", "not all names are accepted")
+	}
+}
+
+const namesAccepted = "the initial names have been accepted"
+
+func setEstablished(crd *definition, status apiextensionsv1.ConditionStatus, reason, message string) {
+	apihelpers.SetCRDCondition(crd, condition{Type: apiextensionsv1.Established, Status: status, Reason: reason, Message: message})
 }
 
 func free(wanted, has string, used sets.Set[string]) error {
@@ -82,16 +101,22 @@ func free(wanted, has string, used sets.Set[string]) error {
 	return nil
 }
 
-// establish says in the status whether the resource is served, now that it is if its names were accepted.
+// establish says in the status that the resource is served. It never takes that back.
 func establish(crd *definition) {
-	if apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established) {
+	if !hasCA(crd) {
+		setEstablished(crd, apiextensionsv1.ConditionFalse, "InvalidCABundle", "The conversion webhook CABundle is invalid")
 		return
 	}
-	c := condition{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionFalse, Reason: "NotAccepted", Message: "not all names are accepted"}
-	if accepted(crd) {
-		c.Status, c.Reason, c.Message = apiextensionsv1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted"
+	setEstablished(crd, apiextensionsv1.ConditionTrue, "InitialNamesAccepted", namesAccepted)
+}
+
+// hasCA tells whether the certificates by which a conversion webhook is known can be read, if there is one.
+func hasCA(crd *definition) bool {
+	c := crd.Spec.Conversion
+	if c == nil || c.Webhook == nil || c.Webhook.ClientConfig == nil {
+		return true
 	}
-	apihelpers.SetCRDCondition(crd, c)
+	return len(webhook.ValidateCABundle(nil, c.Webhook.ClientConfig.CABundle)) == 0
 }
 
 // approve says in the status whether a group of the Kubernetes project has the annotation that it must have
@@ -119,9 +144,13 @@ func accepted(crd *definition) bool {
 	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.NamesAccepted)
 }
 
+func established(crd *definition) bool {
+	return apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
+}
+
 // servable tells whether requests are answered.
 func servable(crd *definition) bool {
-	return accepted(crd) || apihelpers.IsCRDConditionTrue(crd, apiextensionsv1.Established)
+	return accepted(crd) || established(crd)
 }
 
 // decide brings the status of all definitions up to date. The result holds copies of those that changed; all is what
@@ -136,11 +165,14 @@ func decide(crds []*definition) (all []*definition, changed map[string]bool) {
 	})
 	for i, crd := range all {
 		next := crd.DeepCopy()
-		if !apiequality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames) || !accepted(crd) {
+		if !apiequality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames) {
 			accept(next, takenBy(all, crd))
 		}
-		establish(next)
+		if accepted(crd) && accepted(next) && !established(crd) { // in a step of its own: clients see both
+			establish(next)
+		}
 		approve(next)
+		structured(next)
 		if !sameStatus(&next.Status, &crd.Status) {
 			all[i], changed[crd.Name] = next, true
 		}

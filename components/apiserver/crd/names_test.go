@@ -37,11 +37,60 @@ func TestDecideNames(t *testing.T) {
 		if got.Reason != c.reason || got.Message != c.detail {
 			t.Errorf("%s: %s: %s", c.name, got.Reason, got.Message)
 		}
-		if apihelpers.IsCRDConditionTrue(all[1], apiextensionsv1.Established) != (c.reason == "NoConflicts") {
-			t.Errorf("%s: %v", c.name, all[1].Status.Conditions)
+		wanted := []string{"Installing", "InitialNamesAccepted"}
+		if c.reason != "NoConflicts" {
+			wanted = []string{"NotAccepted", "NotAccepted"}
+		}
+		first := apihelpers.FindCRDCondition(all[1], apiextensionsv1.Established).Reason
+		all, _ = decide(all)
+		if then := apihelpers.FindCRDCondition(all[1], apiextensionsv1.Established).Reason; first != wanted[0] || then != wanted[1] {
+			t.Errorf("%s: established: %s, %s", c.name, first, then)
 		}
 		if _, again := decide(all); len(again) > 0 {
-			t.Errorf("%s: decided twice, %v changes", c.name, again)
+			t.Errorf("%s: decided three times, %v changes", c.name, again)
 		}
+	}
+}
+
+// TestDecideAsAsked: what clients write into a status stays, but for what isn't theirs to say.
+func TestDecideAsAsked(t *testing.T) {
+	settled := func() *definition {
+		all, _ := decide([]*definition{named(0, "foos", "Foo")})
+		all, _ = decide(all)
+		return all[0]
+	}
+	wiped := settled()
+	wiped.Status.Conditions = nil
+	if all, changed := decide([]*definition{wiped}); len(changed) > 0 || servable(all[0]) {
+		t.Errorf("without conditions: %v", all[0].Status.Conditions)
+	}
+	other := settled()
+	other.Status.AcceptedNames.Kind = "Bar"
+	if all, _ := decide([]*definition{other}); all[0].Status.AcceptedNames.Kind != "Foo" || !established(all[0]) {
+		t.Errorf("with another kind accepted: %v", all[0].Status)
+	}
+	renamed := settled()
+	renamed.Spec.Names.Kind = "Bar"
+	older, _ := decide([]*definition{named(time.Hour, "bars", "Bar")})
+	all, _ := decide([]*definition{older[0], renamed})
+	if accepted(all[1]) || !established(all[1]) || all[1].Status.AcceptedNames.Kind != "Foo" {
+		t.Errorf("renamed as another: %v", all[1].Status)
+	}
+}
+
+func TestDecideWithoutCertificates(t *testing.T) {
+	crd := named(0, "foos", "Foo")
+	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{
+		Strategy: apiextensionsv1.WebhookConverter,
+		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: []byte("none")}},
+	}
+	all, _ := decide([]*definition{crd})
+	all, _ = decide(all)
+	if got := apihelpers.FindCRDCondition(all[0], apiextensionsv1.Established); got.Reason != "InvalidCABundle" || established(all[0]) {
+		t.Errorf("established: %v", got)
+	}
+	all[0].Spec.Conversion = nil
+	if all, _ = decide(all); !established(all[0]) {
+		t.Errorf("not established: %v", all[0].Status.Conditions)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	structural "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	openapiv2 "k8s.io/apiextensions-apiserver/pkg/controller/openapi/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -93,9 +94,9 @@ func (v *version) selectablePaths() []any {
 }
 
 // object is the schema of the objects. Where anything may stand, OpenAPI v2 gets no properties at all, as clients take
-// those for all that there are.
+// those for all that there are. A schema that isn't structural isn't told.
 func (b book) object(v *version) *spec.Schema {
-	if v.schema == nil || b.v2 && (v.schema.XPreserveUnknownFields || v.keepAll) {
+	if v.schema == nil || len(structural.ValidateStructural(nil, v.schema)) > 0 || b.v2 && (v.schema.XPreserveUnknownFields || v.keepAll) {
 		return &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}}}
 	}
 	s := v.schema.DeepCopy().Unfold()

@@ -45,20 +45,13 @@ func newVersion(crd *apiextensionsv1.CustomResourceDefinition, spec *apiextensio
 		namespaced: crd.Spec.Scope == apiextensionsv1.NamespaceScoped, keepAll: crd.Spec.PreserveUnknownFields,
 	}
 	v.revision = sync.OnceValue(v.digest)
-	var props *apiextensions.JSONSchemaProps
-	if spec.Schema != nil && spec.Schema.OpenAPIV3Schema != nil {
-		converted := &apiextensions.CustomResourceValidation{}
-		if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(spec.Schema.DeepCopy(), converted, nil); err != nil {
+	props, err := schemaOf(spec)
+	if err != nil {
+		return nil, err
+	}
+	if props != nil {
+		if err := v.take(props); err != nil {
 			return nil, err
-		}
-		props = converted.OpenAPIV3Schema
-		s, err := structural.NewStructural(props)
-		if err != nil {
-			return nil, fmt.Errorf("the schema is not structural: %w", err)
-		}
-		v.schema = s.DeepCopy()
-		if err := defaulting.PruneDefaults(v.schema); err != nil {
-			return nil, fmt.Errorf("the schema's defaults: %w", err)
 		}
 	}
 	v.checks = sync.OnceValues(func() (*checks, error) { return newChecks(props) })
@@ -69,6 +62,26 @@ func newVersion(crd *apiextensionsv1.CustomResourceDefinition, spec *apiextensio
 		return cel.NewValidator(v.schema, true, celconfig.PerCallLimit)
 	})
 	return v, nil
+}
+
+// take makes the schema what it is without what makes it no schema of objects. Where unknown fields are kept, which only old
+// definitions say, it need not be structural.
+func (v *version) take(props *apiextensions.JSONSchemaProps) error {
+	s, err := structural.NewStructural(props)
+	switch {
+	case err != nil && v.keepAll:
+		return nil
+	case err != nil:
+		return fmt.Errorf("the schema is not structural: %w", err)
+	}
+	v.schema = s.DeepCopy()
+	if v.keepAll {
+		return nil
+	}
+	if err := defaulting.PruneDefaults(v.schema); err != nil {
+		return fmt.Errorf("the schema's defaults: %w", err)
+	}
+	return nil
 }
 
 func newChecks(props *apiextensions.JSONSchemaProps) (out *checks, err error) {

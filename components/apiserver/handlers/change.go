@@ -210,14 +210,20 @@ func (c *call) held(obj kinds.Object) bool {
 
 var errMoved = errors.New("the object changed meanwhile")
 
-// removeChanged removes the object at the revision that the change saw; what is answered is what the change made of it.
-func (c *call) removeChanged(ch change, obj kinds.Object, revision int64) (*cache.Entry, error) {
+// removeAt removes the object if it is still what it was at a revision.
+func (c *call) removeAt(revision int64) error {
 	_, err := c.cache.Delete(c.ctx, c.key(), func(current *cache.Entry) error {
 		if current.Revision != revision {
 			return errMoved
 		}
 		return nil
 	})
+	return err
+}
+
+// removeChanged removes the object at the revision that the change saw; what is answered is what the change made of it.
+func (c *call) removeChanged(ch change, obj kinds.Object, revision int64) (*cache.Entry, error) {
+	err := c.removeAt(revision)
 	switch {
 	case errors.Is(err, errMoved):
 		return c.replace(ch)

@@ -44,6 +44,14 @@ func (c *call) create() error {
 	return c.stored(http.StatusCreated, e)
 }
 
+// ending refuses a new object of a definition that is being deleted.
+func (c *call) ending(obj kinds.Object) error {
+	if c.kind.Custom != nil && c.kind.Custom.Ending() {
+		return apierrors.NewForbidden(c.resource, obj.GetName(), errEnding)
+	}
+	return nil
+}
+
 var errEnding = errors.New("create not allowed while custom resource definition is terminating")
 
 // maxNames bounds how often a generated name that is taken is replaced by another.
@@ -51,8 +59,8 @@ const maxNames = 8
 
 // insert takes a new hub object through admission and strategy into the store.
 func (c *call) insert(obj kinds.Object, options *metav1.CreateOptions, dryRun []string) (*cache.Entry, error) {
-	if c.kind.Custom != nil && c.kind.Custom.Ending() {
-		return nil, apierrors.NewForbidden(c.resource, obj.GetName(), errEnding)
+	if err := c.ending(obj); err != nil {
+		return nil, err
 	}
 	a := attributes{operation: admission.Create, options: options, dryRun: isDryRun(dryRun)}
 	if err := c.mutate(a, obj, nil); err != nil {

@@ -136,7 +136,10 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 				return err
 			}
 		}
-		return otherKind(got, got.(kinds.Object).GetName(), want)
+		if obj := got.(kinds.Object); c.verb != "create" || c.ending(obj) == nil {
+			return otherKind(got, obj.GetName(), want)
+		}
+		return c.ending(got.(kinds.Object))
 	case (got != into || (gvk != nil && gvk.Kind != want.Kind)) && c.kind.Custom != nil && c.isScale():
 		return c.unreadableScale()
 	case got != into || (gvk != nil && gvk.Kind != want.Kind):

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -167,19 +168,35 @@ func (l *Local) UpdateStatus(ctx context.Context, resource schema.GroupResource,
 	return l.update(ctx, status, namespace, name, l.booked(c, mutate))
 }
 
+// update changes an object. As after a request, what only waited for that to go is removed instead.
 func (l *Local) update(ctx context.Context, d *door, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
-	e, err := d.cache.Update(ctx, d.cache.Key(namespace, name), d.kind.TTL, func(current *cache.Entry) (kinds.Object, error) {
-		obj, err := mutate(copyOf(current.Object))
-		if err != nil {
+	c := &call{door: d, api: l.api, ctx: ctx, namespace: namespace, name: name}
+	for {
+		var removed kinds.Object
+		var at int64
+		e, err := d.cache.Update(ctx, c.key(), d.kind.TTL, func(current *cache.Entry) (kinds.Object, error) {
+			obj, err := mutate(copyOf(current.Object))
+			if err != nil {
+				return nil, err
+			}
+			obj.SetResourceVersion(current.Object.GetResourceVersion())
+			if c.finished(obj, current.Object) {
+				removed, at = obj, current.Revision
+				return nil, errRemove
+			}
+			return obj, nil
+		})
+		switch {
+		case err == nil:
+			return e.Object, nil
+		case !errors.Is(err, errRemove):
 			return nil, err
 		}
-		obj.SetResourceVersion(current.Object.GetResourceVersion())
-		return obj, nil
-	})
-	if err != nil {
-		return nil, err
+		if err := c.removeAt(at); !errors.Is(err, errMoved) {
+			c.release(removed)
+			return removed, err
+		}
 	}
-	return e.Object, nil
 }
 
 // Delete implements objects.Writer.

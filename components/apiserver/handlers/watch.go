@@ -160,6 +160,7 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 		}
 		batch, err := watcher.Next(ctx)
 		var frames *cache.Frames
+		var closed *cache.ClosedError
 		if err == nil {
 			frames, err = events.frame(watcher, c.own(batch))
 		}
@@ -167,6 +168,8 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 		case ctx.Err() != nil:
 			return
 		case errors.Is(err, errNoEvents), apierrors.IsServiceUnavailable(err): // the resource, or the server, goes: the client comes back
+			return
+		case errors.As(err, &closed) && c.kind.Custom != nil: // another definition holds now: clients come back, without an error
 			return
 		case err != nil:
 			c.sendFailure(out, err)

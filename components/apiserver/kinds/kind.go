@@ -97,6 +97,8 @@ type Kind struct {
 // there is no ToHub.
 type Custom struct {
 	ListKind string
+	// Established tells that the definition has all its names: discovery and OpenAPI tell of the resource.
+	Established func() bool
 	// Ending tells that the definition is being deleted: nothing may be created any more.
 	Ending func() bool
 	// Convert makes an object of a version out of one of another, without holding it against a schema.
