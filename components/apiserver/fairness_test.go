@@ -159,14 +159,17 @@ func TestFairnessQueues(t *testing.T) {
 	if _, err := admin.FlowcontrolV1().PriorityLevelConfigurations().Create(ctx, level, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := admin.FlowcontrolV1().FlowSchemas().Create(ctx, schema, metav1.CreateOptions{}); err != nil {
+	schema, err := admin.FlowcontrolV1().FlowSchemas().Create(ctx, schema, metav1.CreateOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
 	get := func() *http.Response {
 		resp, _ := f.with(t, "GET", "/api/v1/namespaces/default/pods", "", "Authorization", "Bearer alice")
 		return resp
 	}
-	eventually(t, "the schema counts", func() bool { return get().Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID) != "" })
+	eventually(t, "the schema counts", func() bool {
+		return get().Header.Get(flowcontrolv1.ResponseHeaderMatchedFlowSchemaUID) == string(schema.UID)
+	})
 	transport, err := rest.HTTPClientFor(f.as("alice"))
 	if err != nil {
 		t.Fatal(err)
