@@ -116,7 +116,7 @@ func (s *Server) kinds() []*kinds.Kind {
 		Clock: s.config.Clock, Services: s.services,
 		NamespaceLabels: s.namespaceLabels, Authorize: s.authorize, Stored: s.stored, Resolve: s.resourceFor,
 		Bind: func(ctx context.Context, b *corev1.Binding, dryRun bool) (*corev1.Binding, error) {
-			return nil, s.binder().Bind(ctx, b.Namespace, b.Name, b, dryRun)
+			return nil, s.binder().Bind(ctx, b.Namespace, b.Name, b, dryRun, subresources.Admitted)
 		},
 		ComponentStatuses: func(ctx context.Context, name string) []*corev1.ComponentStatus {
 			return componentstatus.Read(ctx, componentstatus.Defaults(s.askStore), name)
@@ -158,14 +158,14 @@ func (s *Server) binder() *subresources.Binder {
 func (s *Server) posts() map[string]handlers.Post {
 	evicter := &subresources.Evicter{Objects: s.local, Pods: s.local, Clock: s.config.Clock}
 	return map[string]handlers.Post{
-		"pods/binding": func(ctx context.Context, namespace, name string, body runtime.Object, dryRun bool) (runtime.Object, error) {
-			return nil, s.binder().Bind(ctx, namespace, name, body.(*corev1.Binding), dryRun)
+		"pods/binding": func(ctx context.Context, p handlers.Posted) (runtime.Object, error) {
+			return nil, s.binder().Bind(ctx, p.Namespace, p.Name, p.Body.(*corev1.Binding), p.DryRun, p.Admit)
 		},
-		"pods/eviction": func(ctx context.Context, namespace, name string, body runtime.Object, dryRun bool) (runtime.Object, error) {
-			return nil, evicter.Evict(ctx, namespace, name, body.(*policyv1.Eviction), dryRun)
+		"pods/eviction": func(ctx context.Context, p handlers.Posted) (runtime.Object, error) {
+			return nil, evicter.Evict(ctx, p.Namespace, p.Name, p.Body.(*policyv1.Eviction), p.DryRun, p.Admit)
 		},
-		"serviceaccounts/token": func(ctx context.Context, namespace, name string, body runtime.Object, _ bool) (runtime.Object, error) {
-			return s.tokens.Request(ctx, namespace, name, body.(*authenticationv1.TokenRequest))
+		"serviceaccounts/token": func(ctx context.Context, p handlers.Posted) (runtime.Object, error) {
+			return s.tokens.Request(ctx, p.Namespace, p.Name, p.Body.(*authenticationv1.TokenRequest), p.Admit)
 		},
 	}
 }

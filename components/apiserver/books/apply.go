@@ -274,6 +274,9 @@ func (m *merge) leaf(p *plan, at reflect.Value, config any) (next reflect.Value,
 	return next, !p.plain || !same(p, at, next)
 }
 
+// IsVerbatim tells whether something in objects of a Go type, a struct, is kept as a client has written it.
+func IsVerbatim(goType reflect.Type) bool { return isVerbatim(goType, map[reflect.Type]bool{}) }
+
 // isVerbatim tells whether something in a type is kept as a client has written it. What goes through maps or text is written anew.
 func isVerbatim(t reflect.Type, seen map[reflect.Type]bool) bool {
 	switch t.Kind() {

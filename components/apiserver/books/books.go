@@ -40,7 +40,7 @@ func New(goType reflect.Type, of *typed.TypedValue, version, subresource string,
 		}
 	}
 	return &Books{goType: goType, plan: root, version: version, subresource: subresource, filter: filter,
-		verbatim: isVerbatim(goType, map[reflect.Type]bool{}), sets: sets{of: of}}
+		verbatim: IsVerbatim(goType), sets: sets{of: of}}
 }
 
 // Verbatim tells whether something in the objects is kept as a client has written it.

@@ -39,9 +39,19 @@ type Resource struct {
 	Cache *cache.Cache
 }
 
-// Post serves a subresource that takes an object and does something with it (binding, eviction, token). body is the hub
-// form of what was posted and belongs to Post. A nil object is answered by a Status of success.
-type Post func(ctx context.Context, namespace, name string, body runtime.Object, dryRun bool) (runtime.Object, error)
+// Post serves a subresource that takes an object and does something with it (binding, eviction, token). A nil object is answered by a
+// Status of success.
+type Post func(ctx context.Context, p Posted) (runtime.Object, error)
+
+// Posted is what a Post is asked to do.
+type Posted struct {
+	Namespace, Name string
+	// Body is the hub form of what was posted, and belongs to the Post.
+	Body   runtime.Object
+	DryRun bool
+	// Admit asks validating admission, which is to see the body when the Post has found nothing wrong with it.
+	Admit func(body runtime.Object) error
+}
 
 // Connect serves a subresource that takes over the connection (log, exec, proxy). An error is answered by a Status, and
 // must not be returned once something was written.

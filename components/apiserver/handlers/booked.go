@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -81,6 +82,10 @@ func (d *door) applied(live kinds.Object, config *unstructured.Unstructured, man
 		d.forget(fields.typer, live, config, cmp.Or(manager, "unknown"))
 	}
 	out, err := fields.Apply(live, config, manager, force)
+	if err != nil && !apierrors.IsConflict(err) && fields.typer != nil {
+		fields.typer.checks = true // which finds the fault where upstream does
+		out, err = fields.Apply(live, config, manager, force)
+	}
 	if obj, ok := out.(kinds.Object); ok && err == nil && repeats != nil {
 		repeats.Applied(obj, config.Object, cmp.Or(manager, "unknown"))
 	}

@@ -253,8 +253,8 @@ func (c *call) mark(obj kinds.Object) {
 	if first || obj.GetDeletionTimestamp().After(now.Time) {
 		obj.SetDeletionTimestamp(&now)
 	}
-	// What holds itself (namespaces, definitions of custom resources) gets no grace period and stays of its generation.
-	if !c.held(obj) {
+	// What may hold itself (namespaces, definitions of custom resources) gets no grace period at first, and stays of its generation.
+	if !c.held(obj) && (!first || c.kind.Strategy.Held == nil) {
 		obj.SetDeletionGracePeriodSeconds(new(int64(0)))
 		if first && obj.GetGeneration() > 0 {
 			obj.SetGeneration(obj.GetGeneration() + 1)

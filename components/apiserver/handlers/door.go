@@ -1,7 +1,9 @@
 package handlers
 
 import (
+	"reflect"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -36,6 +38,8 @@ type door struct {
 	groups   bool // the kind is served under several groups
 	// fields gives out what tracks, in one write, who manages which fields through this door.
 	fields func() (*ledger, error)
+	// verbatim tells whether something in the version's objects is kept as a client has written it.
+	verbatim func() bool
 	// books do so for most writes; nil for those that are for fields to track.
 	books func() *books.Books
 }
@@ -52,6 +56,7 @@ func (a *API) open(doors map[doorKey]*door, r Resource, v *kinds.Version) {
 	}
 	main.shapes = shapes(r.Kind, v)
 	main.groups = slices.ContainsFunc(r.Kind.Versions, func(v kinds.Version) bool { return v.Group != r.Kind.Hub.Group })
+	main.verbatim = sync.OnceValue(func() bool { return books.IsVerbatim(reflect.TypeOf(v.New()).Elem()) })
 	main.fields, main.books = a.tracker.managers(main), a.tracker.books(main)
 	doors[doorKey{v.GroupVersion, r.Kind.Resource, ""}] = main
 	subresources := r.Kind.SubresourcesIn(v.GroupVersion)

@@ -29,7 +29,10 @@ func (p *patcher) strategic(current, into runtime.Object) error {
 	if err != nil {
 		return apierrors.NewBadRequest(err.Error())
 	}
-	parts := partsOf(current, patch)
+	parts := parts{touched: current}
+	if !p.verbatim() { // else what lies in maps meanwhile is written anew
+		parts = partsOf(current, patch)
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(parts.touched)
 	if err != nil {
 		return err

@@ -10,7 +10,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -27,14 +26,15 @@ import (
 // tracker keeps the books of who manages which fields
 // (https://kubernetes.io/docs/reference/using-api/server-side-apply/#field-management).
 type tracker struct {
+	scheme *runtime.Scheme
 	// types describes all built-in types to structured merge.
 	types managedfields.TypeConverter
-	// deduced is for virtual kinds, which aren't among them, and for Scales of custom resources; their fields show what they are.
+	// deduced is for Scales of custom resources; their fields show what they are.
 	deduced managedfields.TypeConverter
 }
 
 func newTracker(scheme *runtime.Scheme) *tracker {
-	return &tracker{types: builtInTypes(scheme), deduced: managedfields.NewDeducedTypeConverter()}
+	return &tracker{scheme: scheme, types: builtInTypes(scheme), deduced: managedfields.NewDeducedTypeConverter()}
 }
 
 // ledger is what books one write. It is closed when that is done, and used again then.
@@ -69,11 +69,14 @@ func (t *tracker) managers(d *door) func() (*ledger, error) {
 	if d.sub != nil && d.sub.Scale != nil {
 		return single(func() (*managedfields.FieldManager, error) { return t.scaleManager(d) })
 	}
-	if d.post != nil && d.gvk == authenticationv1.SchemeGroupVersion.WithKind("TokenRequest") {
-		tokens := &kinds.Kind{Name: d.gvk.Kind, Hub: d.gvk.GroupVersion(), Versions: []kinds.Version{{
-			GroupVersion: d.gvk.GroupVersion(), New: func() kinds.Object { return &authenticationv1.TokenRequest{} },
+	if d.post != nil {
+		posted := &kinds.Kind{Name: d.gvk.Kind, Hub: d.gvk.GroupVersion(), Versions: []kinds.Version{{
+			GroupVersion: d.gvk.GroupVersion(), New: func() kinds.Object {
+				obj, _ := t.scheme.New(d.gvk)
+				return obj.(kinds.Object)
+			},
 		}}}
-		c := &converter{kind: tokens, versions: versionsByType(tokens)}
+		c := &converter{kind: posted, versions: versionsByType(posted)}
 		return single(func() (*managedfields.FieldManager, error) {
 			return managedfields.NewDefaultFieldManager(t.types, c, c, c, d.gvk, d.gvk.GroupVersion(), sub, nil)
 		})
@@ -85,7 +88,7 @@ func (t *tracker) managers(d *door) func() (*ledger, error) {
 	if d.kind.Answer != nil {
 		return single(func() (*managedfields.FieldManager, error) {
 			c := newConverter(d)
-			return managedfields.NewDefaultFieldManager(t.deduced, c, c, c, d.gvk, d.kind.Hub, sub, filter)
+			return managedfields.NewDefaultFieldManager(t.types, c, c, c, d.gvk, d.kind.Hub, sub, filter)
 		})
 	}
 	shared := sync.OnceValues(func() (*converter, *doorTypes) { return newConverter(d), newDoorTypes(d, t.types) })

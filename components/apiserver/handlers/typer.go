@@ -55,6 +55,8 @@ type typer struct {
 	bare bool
 	// config is what is applied, once it was held against the schema.
 	config made
+	// checks holds all that comes against the schema.
+	checks bool
 }
 
 type made struct {
@@ -70,7 +72,7 @@ func (t *typer) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOpt
 		return t.config.typed, nil
 	}
 	describe := t.types.types[reflect.TypeOf(obj)]
-	if describe == nil {
+	if describe == nil || t.checks {
 		return t.types.all.ObjectToTyped(obj, options...)
 	}
 	d, err := describe()

@@ -24,7 +24,8 @@ func TestTypesAreTheLibrarys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	schemas, err := openapi.Schemas(openapi.Definition, openapi.APIService, openapi.TokenRequest, openapi.Scale)
+	schemas, err := openapi.Schemas(openapi.Definition, openapi.APIService, openapi.TokenRequest, openapi.Scale, openapi.Binding, openapi.TokenReview, openapi.SelfReview,
+		openapi.AccessReview, openapi.LocalReview, openapi.OwnReview, openapi.RulesReview)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,11 +18,13 @@ import (
 
 // answered serves a kind of which nothing is stored: what is created is filled in and given back.
 func (c *call) answered(obj kinds.Object, o *metav1.CreateOptions) error {
+	c.dropDuplicateOwners(obj, duplicateOwners)
 	obj = c.track(nil, obj, o.FieldManager)
 	a := attributes{operation: admission.Create, options: o, dryRun: isDryRun(o.DryRun)}
 	if err := c.mutate(a, obj, nil); err != nil {
 		return err
 	}
+	c.dropDuplicateOwners(obj, duplicateOwnersAdmitted)
 	if err := c.validate(c.ctx, a, obj, nil); err != nil {
 		return err
 	}
@@ -72,22 +75,25 @@ func (c *call) posted() error {
 		return err
 	}
 	c.auditBody(body, c.gvk)
-	if m, ok := body.(metav1.Object); ok { // whether its name is that of the URL is for the subresource to say
-		if err := c.inNamespace(m); err != nil {
-			return err
-		}
+	if _, ok := body.(*policyv1.Eviction); ok { // others mean what they say of the system's metadata
+		wipe(body)
 	}
-	if t, ok := body.(*authenticationv1.TokenRequest); ok {
-		body = c.trackToken(t, o.FieldManager)
+	if err := c.inNamespace(body); err != nil { // whether its name is that of the URL is for the subresource to say
+		return err
+	}
+	c.dropDuplicateOwners(body, duplicateOwners)
+	if err := c.trackPosted(body, o.FieldManager); err != nil {
+		return err
 	}
 	a := attributes{operation: admission.Create, options: o, dryRun: isDryRun(o.DryRun)}
 	if err := c.mutate(a, body, nil); err != nil {
 		return err
 	}
-	if err := c.validate(c.ctx, a, body, nil); err != nil {
-		return err
-	}
-	out, err := c.post(c.ctx, c.namespace, c.name, body, a.dryRun)
+	c.dropDuplicateOwners(body, duplicateOwnersAdmitted)
+	out, err := c.post(c.ctx, Posted{
+		Namespace: c.namespace, Name: c.name, Body: body, DryRun: a.dryRun,
+		Admit: func(body runtime.Object) error { return c.validate(c.ctx, a, body, nil) },
+	})
 	if err != nil {
 		return err
 	}
@@ -103,16 +109,28 @@ func (c *call) posted() error {
 // tokenSeconds is how long tokens live that nobody says it of.
 const tokenSeconds = 60 * 60
 
-// trackToken sets defaults, and books what is asked for on its manager: the answer, which is the request filled in, shows it.
-func (c *call) trackToken(t *authenticationv1.TokenRequest, manager string) runtime.Object {
-	if t.Spec.ExpirationSeconds == nil {
+// trackPosted sets defaults, and books what is posted on its manager: admission sees it, and the answer to a request for a token, which
+// is the request filled in.
+func (c *call) trackPosted(body kinds.Object, manager string) error {
+	if t, ok := body.(*authenticationv1.TokenRequest); ok && t.Spec.ExpirationSeconds == nil {
 		t.Spec.ExpirationSeconds = new(int64(tokenSeconds))
 	}
-	t.SetGroupVersionKind(c.gvk)
-	return c.track(&authenticationv1.TokenRequest{TypeMeta: t.TypeMeta}, t, manager)
+	empty, err := c.api.newBody(c.gvk)
+	if err != nil {
+		return err
+	}
+	for _, obj := range []kinds.Object{empty, body} {
+		obj.GetObjectKind().SetGroupVersionKind(c.gvk)
+	}
+	c.track(empty, body, manager)
+	return nil
 }
 
-// newBody makes an empty object of a kind that is the body of a subresource; if the kind is in the table, with defaults.
-func (a *API) newBody(gvk schema.GroupVersionKind) (runtime.Object, error) {
-	return a.config.Scheme.New(gvk)
+// newBody makes an empty object of a kind that is the body of a subresource.
+func (a *API) newBody(gvk schema.GroupVersionKind) (kinds.Object, error) {
+	obj, err := a.config.Scheme.New(gvk)
+	if err != nil {
+		return nil, err
+	}
+	return obj.(kinds.Object), nil
 }

@@ -46,7 +46,7 @@ func certificateSigningRequests(deps Deps) *Kind {
 				certificates.StampConditions(new, old, metav1.NewTime(deps.now()))
 			},
 			ValidateUpdate: certificates.ValidateStatusUpdate,
-			Reset:          []string{"spec"},
+			Reset:          []string{"spec", "status.conditions"},
 		},
 		Subresources: []Subresource{{Name: "approval", Verbs: readAndWrite(), Strategy: &approval}},
 		Columns:      certificates.Columns(),

@@ -101,7 +101,7 @@ func define[P Object](r row[P]) *Kind {
 		ShortNames: r.ShortNames, Categories: r.Categories, Namespaced: !r.Cluster,
 		Hub: r.Hub, Stored: r.Stored, StoredAsJSON: r.AsJSON, Prefix: r.Prefix, Verbs: r.Verbs,
 		Columns: r.Columns, Indexed: r.Indexed, Unselectable: r.Unselectable, FieldAnnotations: r.FieldAnnotations, PlainRows: r.Columns == nil,
-		dropEmpties: emptiesDropper(reflect.TypeFor[P](), r.AsJSON),
+		reread: rereaderOf(reflect.TypeFor[P](), r.AsJSON),
 	}
 	if r.Check != nil {
 		hub.Check = func(obj Object) error { return r.Check(obj.(P)) }

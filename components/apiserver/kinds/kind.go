@@ -87,7 +87,7 @@ type Kind struct {
 	// Custom is set for custom resources, and nil for the kinds that are part of the program.
 	Custom *Custom
 
-	dropEmpties func(hub Object) // nil for custom resources
+	reread func(hub Object) // nil for custom resources
 }
 
 // Custom is what sets a custom resource apart: its objects are unstructured, known from a schema only, and have no
@@ -283,8 +283,8 @@ func (k *Kind) HubVersion() *Version {
 // Reread makes of a hub object that was written what is read from the store: without what the store can't keep, and with the defaults
 // that its strategy may have taken away.
 func (k *Kind) Reread(hub Object) {
-	if k.dropEmpties != nil {
-		k.dropEmpties(hub)
+	if k.reread != nil {
+		k.reread(hub)
 	}
 	if v := k.HubVersion(); v.Default != nil {
 		v.Default(hub)

@@ -1,6 +1,9 @@
 package kinds
 
 import (
+	"context"
+	"reflect"
+
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -71,8 +74,12 @@ func networkPolicies() *Kind {
 		Hub:     networkingv1.SchemeGroupVersion,
 		Default: networking.DefaultPolicy,
 		Strategy: strategy[*networkingv1.NetworkPolicy]{
-			PrepareCreate:       networkPolicyParts.create,
-			PrepareUpdate:       networkPolicyParts.update,
+			PrepareCreate: networkPolicyParts.create,
+			PrepareUpdate: func(ctx context.Context, new, old *networkingv1.NetworkPolicy) {
+				if networkPolicyParts.update(ctx, new, old); !reflect.DeepEqual(new.Spec, old.Spec) { // an empty list is not none
+					new.SetGeneration(old.GetGeneration() + 1)
+				}
+			},
 			Validate:            networking.ValidatePolicy,
 			ValidateUpdate:      networking.ValidatePolicyUpdate,
 			ValidateName:        validation.NameIsDNSSubdomain,

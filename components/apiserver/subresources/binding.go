@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	apistorage "k8s.io/apiserver/pkg/storage"
@@ -28,6 +29,12 @@ type Updater interface {
 	UpdateStatus(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error)
 }
 
+// Admit asks validating admission whether something may be done that makes sense.
+type Admit func(body runtime.Object) error
+
+// Admitted is for what admission has seen before.
+func Admitted(runtime.Object) error { return nil }
+
 // Binder puts pods on nodes, for pods/binding and bindings.
 type Binder struct {
 	Objects interface {
@@ -41,12 +48,15 @@ type Binder struct {
 
 // Bind assigns the pod to the node that the binding names. name is that of the URL, or the binding's own where the URL
 // has none. Errors are API status errors: Conflict when the pod has a node, is being deleted, or is gated.
-func (b *Binder) Bind(ctx context.Context, namespace, name string, binding *corev1.Binding, dryRun bool) error {
+func (b *Binder) Bind(ctx context.Context, namespace, name string, binding *corev1.Binding, dryRun bool, admit Admit) error {
 	if binding.Name != name {
 		return apierrors.NewBadRequest("name in URL does not match name in Binding object")
 	}
 	if errs := validateBinding(binding); len(errs) > 0 {
 		return plain(errs.ToAggregate().Error())
+	}
+	if err := admit(binding); err != nil {
+		return err
 	}
 	if name == "" {
 		return apierrors.NewBadRequest("Name parameter required.")

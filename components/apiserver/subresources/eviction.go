@@ -53,12 +53,18 @@ type Evicter struct {
 
 // Evict answers an eviction; nil means that the pod is being deleted. Errors are API status errors: 429 with a cause of
 // type DisruptionBudget when the budget doesn't allow it.
-func (e *Evicter) Evict(ctx context.Context, namespace, name string, eviction *policyv1.Eviction, dryRun bool) error {
+func (e *Evicter) Evict(ctx context.Context, namespace, name string, eviction *policyv1.Eviction, dryRun bool, admit Admit) error {
 	if eviction.Name != name {
 		return apierrors.NewBadRequest("name in URL does not match name in Eviction object")
 	}
 	options, err := deleteOptions(eviction, dryRun)
 	if err != nil {
+		return err
+	}
+	if eviction.DeleteOptions != nil {
+		eviction.DeleteOptions = options // with the dry run
+	}
+	if err := admit(eviction); err != nil {
 		return err
 	}
 	dryRun = len(options.DryRun) > 0

@@ -75,7 +75,7 @@ func TestBind(t *testing.T) {
 			if tc.bind != nil {
 				tc.bind(b)
 			}
-			err := (&Binder{Objects: store, Clock: clocktesting.NewFakePassiveClock(now), Prefix: "/registry"}).Bind(context.Background(), "ns", "p", b, tc.dryRun)
+			err := (&Binder{Objects: store, Clock: clocktesting.NewFakePassiveClock(now), Prefix: "/registry"}).Bind(context.Background(), "ns", "p", b, tc.dryRun, Admitted)
 			if tc.want != nil {
 				if !tc.want(err) || !strings.Contains(err.Error(), tc.text) {
 					t.Error(err)
@@ -192,7 +192,7 @@ func TestEvict(t *testing.T) {
 				store.Put(budgets, b)
 			}
 			e := &Evicter{Objects: store, Pods: d, Clock: clocktesting.NewFakePassiveClock(now)}
-			err := e.Evict(context.Background(), "ns", "p", &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p"}, DeleteOptions: tc.options}, tc.dryRun)
+			err := e.Evict(context.Background(), "ns", "p", &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p"}, DeleteOptions: tc.options}, tc.dryRun, Admitted)
 			if tc.refused != nil {
 				if !tc.refused(err) || !strings.Contains(err.Error(), tc.text) {
 					t.Errorf("%v", err)
@@ -221,7 +221,7 @@ func TestEvictionStartsAgain(t *testing.T) {
 	store.Put(pods, pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }))
 	d := &deleter{errs: []error{apierrors.NewConflict(pods, "p", context.Canceled)}}
 	e := &Evicter{Objects: store, Pods: d, Clock: clocktesting.NewFakePassiveClock(now)}
-	if err := e.Evict(context.Background(), "ns", "p", &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, false); err != nil || len(d.options) != 2 {
+	if err := e.Evict(context.Background(), "ns", "p", &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, false, Admitted); err != nil || len(d.options) != 2 {
 		t.Errorf("%v after %d deletions", err, len(d.options))
 	}
 	if rv := d.options[0].Preconditions.ResourceVersion; rv == nil || *rv != "7" {

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/warning"
@@ -31,10 +32,11 @@ const (
 
 // Request answers a create of serviceaccounts/token
 // (https://kubernetes.io/docs/reference/kubernetes-api/authentication-resources/token-request-v1/). The request is not
-// changed.
-func (t *Tokens) Request(ctx context.Context, namespace, name string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error) {
+// changed. admit is asked with what is to be answered, but for the token.
+func (t *Tokens) Request(ctx context.Context, namespace, name string, request *authenticationv1.TokenRequest,
+	admit func(runtime.Object) error) (*authenticationv1.TokenRequest, error) {
 	out := request.DeepCopy()
-	if err := check(out, namespace, name); err != nil {
+	if err := named(out, namespace, name); err != nil {
 		return nil, err
 	}
 	if t.cfg.Remote == nil && t.ring.Load().signer == nil {
@@ -48,11 +50,22 @@ func (t *Tokens) Request(ctx context.Context, namespace, name string, request *a
 		return nil, apierrors.NewConflict(schema.GroupResource{Group: authenticationv1.GroupName, Resource: "TokenRequest"}, name,
 			fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", out.UID, account.UID))
 	}
+	now := t.cfg.Clock.Now()
+	out.Namespace, out.Name, out.UID, out.CreationTimestamp = namespace, name, account.UID, metav1.NewTime(now)
+	out.Status = authenticationv1.TokenRequestStatus{}
+	if len(out.Spec.Audiences) == 0 {
+		out.Spec.Audiences = slices.Clone(t.cfg.Audiences)
+	}
+	if err := check(out); err != nil {
+		return nil, err
+	}
+	if err := admit(out.DeepCopy()); err != nil {
+		return nil, err
+	}
 	b := binding{Namespace: namespace, ServiceAccount: ref{account.Name, string(account.UID)}}
 	if err := t.bind(ctx, &b, out.Spec.BoundObjectRef); err != nil {
 		return nil, err
 	}
-	now := t.cfg.Clock.Now()
 	life := t.lifetime(ctx, out, &b, now)
 	c := newClaims(t.cfg.Issuers[0], out.Spec.Audiences, b, now, life)
 	token, err := t.sign(ctx, c)
@@ -60,7 +73,6 @@ func (t *Tokens) Request(ctx context.Context, namespace, name string, request *a
 		return nil, apierrors.NewInternalError(fmt.Errorf("failed to generate token: %w", err))
 	}
 	auditIssued(ctx, &c)
-	out.UID, out.CreationTimestamp = account.UID, metav1.NewTime(now)
 	out.Status = authenticationv1.TokenRequestStatus{
 		Token:               token,
 		ExpirationTimestamp: metav1.NewTime(now.Add(time.Duration(*out.Spec.ExpirationSeconds) * time.Second)),
@@ -68,18 +80,23 @@ func (t *Tokens) Request(ctx context.Context, namespace, name string, request *a
 	return out, nil
 }
 
-// check sets defaults and refuses what makes no sense.
-func check(r *authenticationv1.TokenRequest, namespace, name string) error {
-	kind := authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind()
+var requestKind = authenticationv1.SchemeGroupVersion.WithKind("TokenRequest").GroupKind()
+
+// named refuses a request that says that it is for another account than the URL does.
+func named(r *authenticationv1.TokenRequest, namespace, name string) error {
 	if r.Name != "" && r.Name != name {
-		return apierrors.NewInvalid(kind, name, field.ErrorList{
+		return apierrors.NewInvalid(requestKind, name, field.ErrorList{
 			field.Invalid(field.NewPath("metadata", "name"), r.Name, "must match the service account name if specified")})
 	}
 	if r.Namespace != "" && r.Namespace != namespace {
-		return apierrors.NewInvalid(kind, name, field.ErrorList{
+		return apierrors.NewInvalid(requestKind, name, field.ErrorList{
 			field.Invalid(field.NewPath("metadata", "namespace"), r.Namespace, "must match the service account namespace if specified")})
 	}
-	r.Namespace, r.Name = namespace, name
+	return nil
+}
+
+// check sets the default of what is asked for, and refuses what makes no sense.
+func check(r *authenticationv1.TokenRequest) error {
 	if r.Spec.ExpirationSeconds == nil {
 		seconds := int64(defaultSeconds)
 		r.Spec.ExpirationSeconds = &seconds
@@ -93,7 +110,7 @@ func check(r *authenticationv1.TokenRequest, namespace, name string) error {
 		errs = append(errs, field.Invalid(path, seconds, "may not specify a duration larger than 2^32 seconds"))
 	}
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(kind, "", errs) // without a name, as upstream
+		return apierrors.NewInvalid(requestKind, "", errs) // without a name, as upstream
 	}
 	return nil
 }
@@ -101,9 +118,6 @@ func check(r *authenticationv1.TokenRequest, namespace, name string) error {
 // lifetime returns how long the token lives. It shortens the request to what is allowed, and notes in b from when on a use
 // of an extended token is to be warned of.
 func (t *Tokens) lifetime(ctx context.Context, r *authenticationv1.TokenRequest, b *binding, now time.Time) time.Duration {
-	if len(r.Spec.Audiences) == 0 {
-		r.Spec.Audiences = slices.Clone(t.cfg.Audiences)
-	}
 	asked := *r.Spec.ExpirationSeconds
 	if most := int64(t.cfg.MaxExpiration / time.Second); most > 0 && asked > most {
 		warning.AddWarning(ctx, "", fmt.Sprintf("requested expiration of %d seconds shortened to %d seconds", asked, most))

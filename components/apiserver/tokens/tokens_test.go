@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	testingclock "k8s.io/utils/clock/testing"
@@ -77,7 +78,7 @@ func bound(kind, name string, seconds int64, audiences ...string) *authenticatio
 
 func (f *fixture) token(t testing.TB, r *authenticationv1.TokenRequest) string {
 	t.Helper()
-	out, err := f.Request(context.Background(), "ns", "builder", r)
+	out, err := f.Request(context.Background(), "ns", "builder", r, admitted)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +201,7 @@ func TestExpiration(t *testing.T) {
 		{"not extended for others", bound("Pod", "pod", 3607, "vault"), 3607 * time.Second, 3607 * time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			out, err := f.Request(context.Background(), "ns", "builder", tt.request)
+			out, err := f.Request(context.Background(), "ns", "builder", tt.request, admitted)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -250,17 +251,17 @@ func TestRequestRefusals(t *testing.T) {
 		{"uid of another account", &authenticationv1.TokenRequest{ObjectMeta: meta("", "", "stale")}, apierrors.IsConflict},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := f.Request(context.Background(), "ns", "builder", tt.request); !tt.is(err) {
+			if _, err := f.Request(context.Background(), "ns", "builder", tt.request, admitted); !tt.is(err) {
 				t.Errorf("error %v", err)
 			}
 		})
 	}
 	otherVersion := bound("Pod", "pod", 600)
 	otherVersion.Spec.BoundObjectRef.APIVersion = "v2"
-	if _, err := f.Request(context.Background(), "ns", "builder", otherVersion); err != nil {
+	if _, err := f.Request(context.Background(), "ns", "builder", otherVersion, admitted); err != nil {
 		t.Errorf("another version of the pod: %v", err)
 	}
-	if _, err := f.Request(context.Background(), "ns", "nobody", bound("", "", 600)); !apierrors.IsNotFound(err) {
+	if _, err := f.Request(context.Background(), "ns", "nobody", bound("", "", 600), admitted); !apierrors.IsNotFound(err) {
 		t.Errorf("unknown account: %v", err)
 	}
 }
@@ -449,3 +450,5 @@ func TestSetKeys(t *testing.T) {
 		t.Error("the new key doesn't verify what it signed")
 	}
 }
+
+func admitted(runtime.Object) error { return nil }

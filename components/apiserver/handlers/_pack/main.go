@@ -49,7 +49,8 @@ func describe() ([]schema.TypeDef, error) {
 		return nil, err
 	}
 	types := slices.Clone(typed.Schema().Types)
-	schemas, err := openapi.Schemas(openapi.Definition, openapi.APIService, openapi.TokenRequest, openapi.Scale)
+	schemas, err := openapi.Schemas(openapi.Definition, openapi.APIService, openapi.TokenRequest, openapi.Scale, openapi.Binding, openapi.TokenReview, openapi.SelfReview,
+		openapi.AccessReview, openapi.LocalReview, openapi.OwnReview, openapi.RulesReview)
 	if err != nil {
 		return nil, err
 	}

@@ -733,37 +733,53 @@ var (
 	v724 = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldsV1"
 	v725 = "io.k8s.apimachinery.pkg.apis.meta.v1.ManagedFieldsEntry"
 	v726 = "io.k8s.apimachinery.pkg.apis.meta.v1.OwnerReference"
-	v727 = "io.k8s.api.authentication.v1.TokenRequestSpec"
-	v728 = "io.k8s.api.authentication.v1.TokenRequestStatus"
-	v729 = "io.k8s.api.authentication.v1.BoundObjectReference"
-	v730 = "io.k8s.api.autoscaling.v1.ScaleSpec"
-	v731 = "io.k8s.api.autoscaling.v1.ScaleStatus"
-	v732 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookConversion"
-	v733 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec"
-	v734 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus"
-	v735 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion"
-	v736 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionNames"
-	v737 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion"
-	v738 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionCondition"
-	v739 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceColumnDefinition"
-	v740 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceValidation"
-	v741 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.SelectableField"
-	v742 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresources"
-	v743 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceScale"
-	v744 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus"
-	v745 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
-	v746 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool"
-	v747 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON"
-	v748 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray"
-	v749 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ExternalDocumentation"
-	v750 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray"
-	v751 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule"
-	v752 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ServiceReference"
-	v753 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig"
-	v754 = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec"
-	v755 = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus"
-	v756 = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference"
-	v757 = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition"
+	v727 = "io.k8s.api.authentication.v1.SelfSubjectReviewStatus"
+	v728 = "io.k8s.api.authentication.v1.UserInfo"
+	v729 = "io.k8s.api.authentication.v1.TokenRequestSpec"
+	v730 = "io.k8s.api.authentication.v1.TokenRequestStatus"
+	v731 = "io.k8s.api.authentication.v1.BoundObjectReference"
+	v732 = "io.k8s.api.authentication.v1.TokenReviewSpec"
+	v733 = "io.k8s.api.authentication.v1.TokenReviewStatus"
+	v734 = "io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement"
+	v735 = "io.k8s.api.authorization.v1.SubjectAccessReviewSpec"
+	v736 = "io.k8s.api.authorization.v1.SubjectAccessReviewStatus"
+	v737 = "io.k8s.api.authorization.v1.FieldSelectorAttributes"
+	v738 = "io.k8s.api.authorization.v1.LabelSelectorAttributes"
+	v739 = "io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec"
+	v740 = "io.k8s.api.authorization.v1.NonResourceAttributes"
+	v741 = "io.k8s.api.authorization.v1.ResourceAttributes"
+	v742 = "io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec"
+	v743 = "io.k8s.api.authorization.v1.SubjectRulesReviewStatus"
+	v744 = "io.k8s.api.authorization.v1.NonResourceRule"
+	v745 = "io.k8s.api.authorization.v1.ResourceRule"
+	v746 = "io.k8s.api.autoscaling.v1.ScaleSpec"
+	v747 = "io.k8s.api.autoscaling.v1.ScaleStatus"
+	v748 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookConversion"
+	v749 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec"
+	v750 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus"
+	v751 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion"
+	v752 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionNames"
+	v753 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion"
+	v754 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionCondition"
+	v755 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceColumnDefinition"
+	v756 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceValidation"
+	v757 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.SelectableField"
+	v758 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresources"
+	v759 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceScale"
+	v760 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus"
+	v761 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+	v762 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool"
+	v763 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON"
+	v764 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrStringArray"
+	v765 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ExternalDocumentation"
+	v766 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray"
+	v767 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule"
+	v768 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ServiceReference"
+	v769 = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig"
+	v770 = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceSpec"
+	v771 = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus"
+	v772 = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference"
+	v773 = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition"
 )
 
 // Types are not to be changed.
@@ -5957,28 +5973,148 @@ var Types = []schema.TypeDef{
 		{Name: "name", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "uid", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 	}}}},
+	{Name: "io.k8s.api.authentication.v1.SelfSubjectReview", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "apiVersion", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "kind", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "metadata", Type: schema.TypeRef{NamedType: &v3}},
+		{Name: "status", Type: schema.TypeRef{NamedType: &v727}},
+	}}}},
+	{Name: "io.k8s.api.authentication.v1.SelfSubjectReviewStatus", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "userInfo", Type: schema.TypeRef{NamedType: &v728}},
+	}}}},
 	{Name: "io.k8s.api.authentication.v1.TokenRequest", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "apiVersion", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "kind", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "metadata", Type: schema.TypeRef{NamedType: &v3}},
-		{Name: "spec", Type: schema.TypeRef{NamedType: &v727}},
-		{Name: "status", Type: schema.TypeRef{NamedType: &v728}},
+		{Name: "spec", Type: schema.TypeRef{NamedType: &v729}},
+		{Name: "status", Type: schema.TypeRef{NamedType: &v730}},
 	}}}},
 	{Name: "io.k8s.api.authentication.v1.TokenRequestSpec", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "audiences", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
-		{Name: "boundObjectRef", Type: schema.TypeRef{NamedType: &v729}},
+		{Name: "boundObjectRef", Type: schema.TypeRef{NamedType: &v731}},
 		{Name: "expirationSeconds", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v14}}},
 	}}}},
 	{Name: "io.k8s.api.authentication.v1.TokenRequestStatus", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "expirationTimestamp", Type: schema.TypeRef{NamedType: &v70}},
 		{Name: "token", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, Default: ""},
 	}}}},
+	{Name: "io.k8s.api.authentication.v1.TokenReview", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "apiVersion", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "kind", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "metadata", Type: schema.TypeRef{NamedType: &v3}},
+		{Name: "spec", Type: schema.TypeRef{NamedType: &v732}},
+		{Name: "status", Type: schema.TypeRef{NamedType: &v733}},
+	}}}},
+	{Name: "io.k8s.api.authentication.v1.TokenReviewSpec", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "audiences", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
+		{Name: "token", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+	}}}},
+	{Name: "io.k8s.api.authentication.v1.TokenReviewStatus", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "audiences", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
+		{Name: "authenticated", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v84}}},
+		{Name: "error", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "user", Type: schema.TypeRef{NamedType: &v728}},
+	}}}},
+	{Name: "io.k8s.api.authentication.v1.UserInfo", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "extra", Type: schema.TypeRef{Inlined: schema.Atom{Map: &schema.Map{ElementType: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}}}}},
+		{Name: "groups", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
+		{Name: "uid", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "username", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.FieldSelectorAttributes", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "rawSelector", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "requirements", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v734}, ElementRelationship: "atomic"}}}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.LabelSelectorAttributes", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "rawSelector", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "requirements", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v723}, ElementRelationship: "atomic"}}}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.LocalSubjectAccessReview", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "apiVersion", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "kind", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "metadata", Type: schema.TypeRef{NamedType: &v3}},
+		{Name: "spec", Type: schema.TypeRef{NamedType: &v735}},
+		{Name: "status", Type: schema.TypeRef{NamedType: &v736}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.NonResourceAttributes", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "path", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "verb", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.NonResourceRule", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "nonResourceURLs", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
+		{Name: "verbs", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.ResourceAttributes", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "fieldSelector", Type: schema.TypeRef{NamedType: &v737}},
+		{Name: "group", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "labelSelector", Type: schema.TypeRef{NamedType: &v738}},
+		{Name: "name", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "namespace", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "resource", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "subresource", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "verb", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "version", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.ResourceRule", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "apiGroups", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
+		{Name: "resourceNames", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
+		{Name: "resources", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
+		{Name: "verbs", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.SelfSubjectAccessReview", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "apiVersion", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "kind", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "metadata", Type: schema.TypeRef{NamedType: &v3}},
+		{Name: "spec", Type: schema.TypeRef{NamedType: &v739}},
+		{Name: "status", Type: schema.TypeRef{NamedType: &v736}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.SelfSubjectAccessReviewSpec", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "nonResourceAttributes", Type: schema.TypeRef{NamedType: &v740}},
+		{Name: "resourceAttributes", Type: schema.TypeRef{NamedType: &v741}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.SelfSubjectRulesReview", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "apiVersion", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "kind", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "metadata", Type: schema.TypeRef{NamedType: &v3}},
+		{Name: "spec", Type: schema.TypeRef{NamedType: &v742}},
+		{Name: "status", Type: schema.TypeRef{NamedType: &v743}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.SelfSubjectRulesReviewSpec", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "namespace", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.SubjectAccessReview", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "apiVersion", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "kind", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "metadata", Type: schema.TypeRef{NamedType: &v3}},
+		{Name: "spec", Type: schema.TypeRef{NamedType: &v735}},
+		{Name: "status", Type: schema.TypeRef{NamedType: &v736}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.SubjectAccessReviewSpec", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "extra", Type: schema.TypeRef{Inlined: schema.Atom{Map: &schema.Map{ElementType: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}}}}},
+		{Name: "groups", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
+		{Name: "nonResourceAttributes", Type: schema.TypeRef{NamedType: &v740}},
+		{Name: "resourceAttributes", Type: schema.TypeRef{NamedType: &v741}},
+		{Name: "uid", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "user", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.SubjectAccessReviewStatus", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "allowed", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v84}}, Default: bool(false)},
+		{Name: "denied", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v84}}},
+		{Name: "evaluationError", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "reason", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+	}}}},
+	{Name: "io.k8s.api.authorization.v1.SubjectRulesReviewStatus", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "evaluationError", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "incomplete", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v84}}, Default: bool(false)},
+		{Name: "nonResourceRules", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v744}, ElementRelationship: "atomic"}}}},
+		{Name: "resourceRules", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v745}, ElementRelationship: "atomic"}}}},
+	}}}},
 	{Name: "io.k8s.api.autoscaling.v1.Scale", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "apiVersion", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "kind", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "metadata", Type: schema.TypeRef{NamedType: &v3}},
-		{Name: "spec", Type: schema.TypeRef{NamedType: &v730}},
-		{Name: "status", Type: schema.TypeRef{NamedType: &v731}},
+		{Name: "spec", Type: schema.TypeRef{NamedType: &v746}},
+		{Name: "status", Type: schema.TypeRef{NamedType: &v747}},
 	}}}},
 	{Name: "io.k8s.api.autoscaling.v1.ScaleSpec", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "replicas", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v14}}, Default: float64(0)},
@@ -5986,6 +6122,12 @@ var Types = []schema.TypeDef{
 	{Name: "io.k8s.api.autoscaling.v1.ScaleStatus", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "replicas", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v14}}, Default: float64(0)},
 		{Name: "selector", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+	}}}},
+	{Name: "io.k8s.api.core.v1.Binding", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "apiVersion", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "kind", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
+		{Name: "metadata", Type: schema.TypeRef{NamedType: &v3}},
+		{Name: "target", Type: schema.TypeRef{NamedType: &v162}},
 	}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceColumnDefinition", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "description", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
@@ -5997,14 +6139,14 @@ var Types = []schema.TypeDef{
 	}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceConversion", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "strategy", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, Default: ""},
-		{Name: "webhook", Type: schema.TypeRef{NamedType: &v732}},
+		{Name: "webhook", Type: schema.TypeRef{NamedType: &v748}},
 	}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "apiVersion", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "kind", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "metadata", Type: schema.TypeRef{NamedType: &v3}},
-		{Name: "spec", Type: schema.TypeRef{NamedType: &v733}},
-		{Name: "status", Type: schema.TypeRef{NamedType: &v734}},
+		{Name: "spec", Type: schema.TypeRef{NamedType: &v749}},
+		{Name: "status", Type: schema.TypeRef{NamedType: &v750}},
 	}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionCondition", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "lastTransitionTime", Type: schema.TypeRef{NamedType: &v70}},
@@ -6023,29 +6165,29 @@ var Types = []schema.TypeDef{
 		{Name: "singular", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 	}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionSpec", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
-		{Name: "conversion", Type: schema.TypeRef{NamedType: &v735}},
+		{Name: "conversion", Type: schema.TypeRef{NamedType: &v751}},
 		{Name: "group", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, Default: ""},
-		{Name: "names", Type: schema.TypeRef{NamedType: &v736}},
+		{Name: "names", Type: schema.TypeRef{NamedType: &v752}},
 		{Name: "preserveUnknownFields", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v84}}},
 		{Name: "scope", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, Default: ""},
-		{Name: "versions", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v737}, ElementRelationship: "atomic"}}}},
+		{Name: "versions", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v753}, ElementRelationship: "atomic"}}}},
 	}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionStatus", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
-		{Name: "acceptedNames", Type: schema.TypeRef{NamedType: &v736}},
-		{Name: "conditions", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v738}, ElementRelationship: "associative", Keys: []string{"type"}}}}},
+		{Name: "acceptedNames", Type: schema.TypeRef{NamedType: &v752}},
+		{Name: "conditions", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v754}, ElementRelationship: "associative", Keys: []string{"type"}}}}},
 		{Name: "observedGeneration", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v14}}},
 		{Name: "storedVersions", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
 	}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinitionVersion", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
-		{Name: "additionalPrinterColumns", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v739}, ElementRelationship: "atomic"}}}},
+		{Name: "additionalPrinterColumns", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v755}, ElementRelationship: "atomic"}}}},
 		{Name: "deprecated", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v84}}},
 		{Name: "deprecationWarning", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "name", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, Default: ""},
-		{Name: "schema", Type: schema.TypeRef{NamedType: &v740}},
-		{Name: "selectableFields", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v741}, ElementRelationship: "atomic"}}}},
+		{Name: "schema", Type: schema.TypeRef{NamedType: &v756}},
+		{Name: "selectableFields", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v757}, ElementRelationship: "atomic"}}}},
 		{Name: "served", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v84}}, Default: bool(false)},
 		{Name: "storage", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v84}}, Default: bool(false)},
-		{Name: "subresources", Type: schema.TypeRef{NamedType: &v742}},
+		{Name: "subresources", Type: schema.TypeRef{NamedType: &v758}},
 	}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceScale", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "labelSelectorPath", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
@@ -6054,11 +6196,11 @@ var Types = []schema.TypeDef{
 	}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresourceStatus", Atom: schema.Atom{Map: &schema.Map{ElementType: schema.TypeRef{NamedType: &v73}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceSubresources", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
-		{Name: "scale", Type: schema.TypeRef{NamedType: &v743}},
-		{Name: "status", Type: schema.TypeRef{NamedType: &v744}},
+		{Name: "scale", Type: schema.TypeRef{NamedType: &v759}},
+		{Name: "status", Type: schema.TypeRef{NamedType: &v760}},
 	}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceValidation", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
-		{Name: "openAPIV3Schema", Type: schema.TypeRef{NamedType: &v745}},
+		{Name: "openAPIV3Schema", Type: schema.TypeRef{NamedType: &v761}},
 	}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ExternalDocumentation", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "description", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
@@ -6068,22 +6210,22 @@ var Types = []schema.TypeDef{
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "$ref", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "$schema", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
-		{Name: "additionalItems", Type: schema.TypeRef{NamedType: &v746}},
-		{Name: "additionalProperties", Type: schema.TypeRef{NamedType: &v746}},
-		{Name: "allOf", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v745}, ElementRelationship: "atomic"}}}},
-		{Name: "anyOf", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v745}, ElementRelationship: "atomic"}}}},
-		{Name: "default", Type: schema.TypeRef{NamedType: &v747}},
-		{Name: "definitions", Type: schema.TypeRef{Inlined: schema.Atom{Map: &schema.Map{ElementType: schema.TypeRef{NamedType: &v745}}}}},
-		{Name: "dependencies", Type: schema.TypeRef{Inlined: schema.Atom{Map: &schema.Map{ElementType: schema.TypeRef{NamedType: &v748}}}}},
+		{Name: "additionalItems", Type: schema.TypeRef{NamedType: &v762}},
+		{Name: "additionalProperties", Type: schema.TypeRef{NamedType: &v762}},
+		{Name: "allOf", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v761}, ElementRelationship: "atomic"}}}},
+		{Name: "anyOf", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v761}, ElementRelationship: "atomic"}}}},
+		{Name: "default", Type: schema.TypeRef{NamedType: &v763}},
+		{Name: "definitions", Type: schema.TypeRef{Inlined: schema.Atom{Map: &schema.Map{ElementType: schema.TypeRef{NamedType: &v761}}}}},
+		{Name: "dependencies", Type: schema.TypeRef{Inlined: schema.Atom{Map: &schema.Map{ElementType: schema.TypeRef{NamedType: &v764}}}}},
 		{Name: "description", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
-		{Name: "enum", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v747}, ElementRelationship: "atomic"}}}},
-		{Name: "example", Type: schema.TypeRef{NamedType: &v747}},
+		{Name: "enum", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v763}, ElementRelationship: "atomic"}}}},
+		{Name: "example", Type: schema.TypeRef{NamedType: &v763}},
 		{Name: "exclusiveMaximum", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v84}}},
 		{Name: "exclusiveMinimum", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v84}}},
-		{Name: "externalDocs", Type: schema.TypeRef{NamedType: &v749}},
+		{Name: "externalDocs", Type: schema.TypeRef{NamedType: &v765}},
 		{Name: "format", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "id", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
-		{Name: "items", Type: schema.TypeRef{NamedType: &v750}},
+		{Name: "items", Type: schema.TypeRef{NamedType: &v766}},
 		{Name: "maxItems", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v14}}},
 		{Name: "maxLength", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v14}}},
 		{Name: "maxProperties", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v14}}},
@@ -6093,12 +6235,12 @@ var Types = []schema.TypeDef{
 		{Name: "minProperties", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v14}}},
 		{Name: "minimum", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v14}}},
 		{Name: "multipleOf", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v14}}},
-		{Name: "not", Type: schema.TypeRef{NamedType: &v745}},
+		{Name: "not", Type: schema.TypeRef{NamedType: &v761}},
 		{Name: "nullable", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v84}}},
-		{Name: "oneOf", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v745}, ElementRelationship: "atomic"}}}},
+		{Name: "oneOf", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v761}, ElementRelationship: "atomic"}}}},
 		{Name: "pattern", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
-		{Name: "patternProperties", Type: schema.TypeRef{Inlined: schema.Atom{Map: &schema.Map{ElementType: schema.TypeRef{NamedType: &v745}}}}},
-		{Name: "properties", Type: schema.TypeRef{Inlined: schema.Atom{Map: &schema.Map{ElementType: schema.TypeRef{NamedType: &v745}}}}},
+		{Name: "patternProperties", Type: schema.TypeRef{Inlined: schema.Atom{Map: &schema.Map{ElementType: schema.TypeRef{NamedType: &v761}}}}},
+		{Name: "properties", Type: schema.TypeRef{Inlined: schema.Atom{Map: &schema.Map{ElementType: schema.TypeRef{NamedType: &v761}}}}},
 		{Name: "required", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
 		{Name: "title", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "type", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
@@ -6109,7 +6251,7 @@ var Types = []schema.TypeDef{
 		{Name: "x-kubernetes-list-type", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "x-kubernetes-map-type", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "x-kubernetes-preserve-unknown-fields", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v84}}},
-		{Name: "x-kubernetes-validations", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v751}, ElementRelationship: "associative", Keys: []string{"rule"}}}}},
+		{Name: "x-kubernetes-validations", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v767}, ElementRelationship: "associative", Keys: []string{"rule"}}}}},
 	}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrArray", Atom: schema.Atom{Scalar: &v71, List: &schema.List{ElementType: schema.TypeRef{NamedType: &v72}, ElementRelationship: "atomic"}, Map: &schema.Map{ElementType: schema.TypeRef{NamedType: &v73}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPropsOrBool", Atom: schema.Atom{Scalar: &v71, List: &schema.List{ElementType: schema.TypeRef{NamedType: &v72}, ElementRelationship: "atomic"}, Map: &schema.Map{ElementType: schema.TypeRef{NamedType: &v73}}}},
@@ -6133,19 +6275,24 @@ var Types = []schema.TypeDef{
 	}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookClientConfig", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "caBundle", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
-		{Name: "service", Type: schema.TypeRef{NamedType: &v752}},
+		{Name: "service", Type: schema.TypeRef{NamedType: &v768}},
 		{Name: "url", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 	}}}},
 	{Name: "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.WebhookConversion", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
-		{Name: "clientConfig", Type: schema.TypeRef{NamedType: &v753}},
+		{Name: "clientConfig", Type: schema.TypeRef{NamedType: &v769}},
 		{Name: "conversionReviewVersions", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
+	}}}},
+	{Name: "io.k8s.apimachinery.pkg.apis.meta.v1.FieldSelectorRequirement", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
+		{Name: "key", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, Default: ""},
+		{Name: "operator", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, Default: ""},
+		{Name: "values", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}, ElementRelationship: "atomic"}}}},
 	}}}},
 	{Name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIService", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "apiVersion", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "kind", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "metadata", Type: schema.TypeRef{NamedType: &v3}},
-		{Name: "spec", Type: schema.TypeRef{NamedType: &v754}},
-		{Name: "status", Type: schema.TypeRef{NamedType: &v755}},
+		{Name: "spec", Type: schema.TypeRef{NamedType: &v770}},
+		{Name: "status", Type: schema.TypeRef{NamedType: &v771}},
 	}}}},
 	{Name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceCondition", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "lastTransitionTime", Type: schema.TypeRef{NamedType: &v70}},
@@ -6159,12 +6306,12 @@ var Types = []schema.TypeDef{
 		{Name: "group", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "groupPriorityMinimum", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v14}}, Default: float64(0)},
 		{Name: "insecureSkipTLSVerify", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v84}}},
-		{Name: "service", Type: schema.TypeRef{NamedType: &v756}},
+		{Name: "service", Type: schema.TypeRef{NamedType: &v772}},
 		{Name: "version", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},
 		{Name: "versionPriority", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v14}}, Default: float64(0)},
 	}}}},
 	{Name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.APIServiceStatus", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
-		{Name: "conditions", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v757}, ElementRelationship: "associative", Keys: []string{"type"}}}}},
+		{Name: "conditions", Type: schema.TypeRef{Inlined: schema.Atom{List: &schema.List{ElementType: schema.TypeRef{NamedType: &v773}, ElementRelationship: "associative", Keys: []string{"type"}}}}},
 	}}}},
 	{Name: "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1.ServiceReference", Atom: schema.Atom{Map: &schema.Map{Fields: []schema.StructField{
 		{Name: "name", Type: schema.TypeRef{Inlined: schema.Atom{Scalar: &v0}}},

@@ -1,9 +1,7 @@
 package core
 
 import (
-	"bytes"
 	"encoding/json"
-	"maps"
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,7 +39,6 @@ func ValidateConfigMapUpdate(new, old *corev1.ConfigMap) field.ErrorList {
 			errs = append(errs, forbidImmutable("immutable"))
 		}
 		if !reflect.DeepEqual(new.Data, old.Data) { // an empty map is not none
-
 			errs = append(errs, forbidImmutable("data"))
 		}
 		if !reflect.DeepEqual(new.BinaryData, old.BinaryData) {
@@ -131,7 +128,7 @@ func ValidateSecretUpdate(new, old *corev1.Secret) field.ErrorList {
 		if new.Immutable == nil || !*new.Immutable {
 			errs = append(errs, forbidImmutable("immutable"))
 		}
-		if !maps.EqualFunc(new.Data, old.Data, bytes.Equal) {
+		if !reflect.DeepEqual(new.Data, old.Data) {
 			errs = append(errs, forbidImmutable("data"))
 		}
 	}
