@@ -187,12 +187,12 @@ func (s *Server) makeBootstrap() error {
 		AdvertiseAddress: ip, SecurePort: port, ServiceIP: s.ranges[0].Addr().Next().AsSlice(), ServiceCIDRs: s.ranges,
 		ClientCA: s.authn.ClientCA, RequestHeaderCA: s.authn.RequestHeaderCA, RequestHeader: s.config.RequestHeader,
 		Fairness: s.config.PriorityAndFairness, Clock: s.config.Clock,
-		StorageMigration: s.gates.On(gates.StorageVersionMigrator),
+		StorageMigration: s.gates.On(gates.StorageVersionMigrator), PeerAddress: s.toldPeers(),
 	})
 	return nil
 }
 
-// advertised is where clients in the cluster reach this server; no address if there is only the loopback.
+// advertised is where clients in the cluster reach this server; no address if there is only the loopback and nobody asked for it.
 func (s *Server) advertised() (net.IP, int) {
 	ip := s.config.AdvertiseAddress
 	address, ok := s.listener.Addr().(*net.TCPAddr)
@@ -205,7 +205,7 @@ func (s *Server) advertised() (net.IP, int) {
 	if ip.IsUnspecified() || ip.IsLoopback() && s.config.AdvertiseAddress == nil {
 		ip = firstAddress()
 	}
-	if ip.IsLoopback() {
+	if ip.IsLoopback() && s.config.AdvertiseAddress == nil {
 		ip = nil
 	}
 	return ip, address.Port

@@ -62,6 +62,14 @@ func (s *Server) makePeers() (err error) {
 	return s.peers.Register(s.registry)
 }
 
+// toldPeers is peerAddress, if servers know of each other.
+func (s *Server) toldPeers() string {
+	if !s.gates.On(gates.UnknownVersionInteroperabilityProxy) {
+		return ""
+	}
+	return s.peerAddress()
+}
+
 // peerAddress is where other API servers reach this one.
 func (s *Server) peerAddress() string {
 	host, port, err := net.SplitHostPort(s.listener.Addr().String())

@@ -24,7 +24,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/authentication/user"
+	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/component-base/metrics/legacyregistry"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -304,8 +306,31 @@ aggregator_unavailable_apiservice_total{name="v1.zoo.example.com",reason="Servic
 	}
 }
 
-// TestDiesBetweenChecks: who is believed to be there and isn't.
+// refused counts the requests that were not passed on, by all tests so far.
+func refused(t *testing.T) (n float64) {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range families {
+		if family.GetName() != "apiserver_request_terminations_total" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "component" && label.GetValue() == "aggregator" {
+					n += metric.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return n
+}
+
+// TestDiesBetweenChecks: who is believed to be there and isn't. Only what isn't even tried counts as ended by the aggregator.
 func TestDiesBetweenChecks(t *testing.T) {
+	endpointmetrics.Register()
 	server := (&aggregationtest.Server{}).Start(t)
 	f := start(t, server)
 	f.untilServed(t)
@@ -316,13 +341,20 @@ func TestDiesBetweenChecks(t *testing.T) {
 		return w
 	}
 	server.Close()
+	before := refused(t)
 	w := ask()
+	if n := refused(t) - before; n != 0 {
+		t.Errorf("a request that was passed on is counted %v times", n)
+	}
 	if said := w.Body.String(); w.Code != http.StatusServiceUnavailable || strings.Count(said, "error trying to reach service: ") != 1 {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	f.services.port.Store(0)
 	if w := ask(); w.Code != http.StatusServiceUnavailable || w.Body.String() != "service unavailable\n" {
 		t.Errorf("no endpoint: %d %s", w.Code, w.Body)
+	}
+	if n := refused(t) - before; n != 1 {
+		t.Errorf("one that wasn't is counted %v times", n)
 	}
 }
 

@@ -65,7 +65,7 @@ func (t route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	who, ok := request.UserFrom(r.Context())
 	if !ok {
-		http.Error(w, "missing user", http.StatusInternalServerError)
+		refuse(w, r, "missing user", http.StatusInternalServerError)
 		return
 	}
 	at, err := t.at()
@@ -95,16 +95,17 @@ func (t route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const auditID = "Audit-Id"
 
 func serviceUnavailable(w http.ResponseWriter, r *http.Request) {
-	fail(w, r, "service unavailable")
+	refuse(w, r, "service unavailable", http.StatusServiceUnavailable)
 }
 
-func fail(w http.ResponseWriter, r *http.Request, why string) {
-	http.Error(w, why, http.StatusServiceUnavailable)
+// refuse answers a request that isn't passed on.
+func refuse(w http.ResponseWriter, r *http.Request, why string, code int) {
+	http.Error(w, why, code)
 	info, _ := request.RequestInfoFrom(r.Context())
-	endpointmetrics.RecordRequestTermination(r, info, "aggregator", http.StatusServiceUnavailable)
+	endpointmetrics.RecordRequestTermination(r, info, "aggregator", code)
 }
 
-// responder answers a request that the extension server didn't.
+// responder answers a request that the extension server didn't. To have been passed on is not to be ended here: these aren't counted.
 type responder struct{}
 
 // Error implements proxy.ErrorResponder.
@@ -113,5 +114,5 @@ func (responder) Error(w http.ResponseWriter, r *http.Request, err error) {
 		reply.Error(w, r, apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
 		return
 	}
-	fail(w, r, err.Error())
+	http.Error(w, err.Error(), http.StatusServiceUnavailable)
 }

@@ -35,6 +35,8 @@ type Config struct {
 	// AdvertiseAddress and SecurePort are where clients in the cluster reach this server; without an address they can't.
 	AdvertiseAddress net.IP
 	SecurePort       int
+	// PeerAddress, host:port, is where other API servers reach this one; "" isn't told.
+	PeerAddress string
 	// Masters tell which servers are alive. Without, there are Servers of them, who write themselves down; with neither, the
 	// endpoints of the Service "kubernetes" are left to others.
 	Masters *Masters

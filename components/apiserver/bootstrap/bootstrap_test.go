@@ -134,6 +134,15 @@ func TestEndpointsFollowServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("two is back", "192.0.2.1", "192.0.2.2")
+	local := sharing(store, masters, "local", "127.0.0.1", clk)
+	if err := local.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := masters.list(ctx); err != nil || len(all) != 3 {
+		t.Errorf("with one at its loopback %v are alive, %v", all, err)
+	}
+	check("one at its loopback", "192.0.2.1", "192.0.2.2")
+	local.leave(ctx)
 	two.leave(ctx)
 	check("two left", "192.0.2.1")
 	one.leave(ctx)
@@ -192,6 +201,14 @@ func TestServersAreForgotten(t *testing.T) {
 	clk.Step(time.Second)
 	if err := one.forgetServers(ctx); err != nil || !slices.Equal(names(), []string{LeaseName("one")}) {
 		t.Errorf("later: %v, %v", names(), err)
+	}
+	one.cfg.PeerAddress = "192.0.2.1:6443"
+	if err := one.renewLease(ctx); err != nil {
+		t.Fatal(err)
+	}
+	lease, err := objects.As[*coordinationv1.Lease](store.Get(ctx, leases, "kube-system", LeaseName("one")))
+	if err != nil || lease.Annotations["kubernetes.io/peer-advertise-address"] != "192.0.2.1:6443" {
+		t.Errorf("others are told of %v, %v", lease, err)
 	}
 	if got := LeaseName("vm"); got != "apiserver-wlv32tlttr4jl3gtroqexyxapa" {
 		t.Errorf("the lease is %s, which is not upstream's", got)

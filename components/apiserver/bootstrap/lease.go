@@ -11,6 +11,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -65,9 +66,15 @@ func (b *Bootstrap) renewLease(ctx context.Context) error {
 			RenewTime:            &now,
 		},
 	}
+	if b.cfg.PeerAddress != "" {
+		lease.Annotations = map[string]string{corev1.AnnotationPeerAdvertiseAddress: b.cfg.PeerAddress}
+	}
 	return b.write(ctx, leases, lease, func(obj kinds.Object) bool {
 		current := obj.(*coordinationv1.Lease)
 		setLabels(current, lease.Labels)
+		for key, value := range lease.Annotations {
+			metav1.SetMetaDataAnnotation(&current.ObjectMeta, key, value)
+		}
 		current.Spec.RenewTime = &now
 		current.Spec.HolderIdentity, current.Spec.LeaseDurationSeconds = lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds
 		return true

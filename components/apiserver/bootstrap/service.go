@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -81,6 +82,10 @@ func (b *Bootstrap) ensureEndpoints(ctx context.Context) error {
 func (b *Bootstrap) writeEndpoints(ctx context.Context, addresses []net.IP) error {
 	slices.SortFunc(addresses, func(x, y net.IP) int { return bytes.Compare(x.To16(), y.To16()) })
 	addresses = slices.CompactFunc(addresses, net.IP.Equal)
+	if slices.ContainsFunc(addresses, net.IP.IsLoopback) { // which the API takes in none of both kinds, nor what stands beside it
+		klog.FromContext(ctx).V(2).Info("A server advertises its loopback: endpoints stay as they are", "addresses", addresses)
+		return nil
+	}
 	endpoints := b.endpoints(addresses)
 	err := b.write(ctx, corev1.Resource("endpoints"), endpoints, func(obj kinds.Object) bool {
 		current := obj.(*corev1.Endpoints)
