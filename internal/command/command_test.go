@@ -24,6 +24,8 @@ func TestExecute(t *testing.T) {
 	}{
 		"runs":            {args: []string{"--some-name=x"}},
 		"other spelling":  {args: []string{"--some_name=x"}},
+		"logs as JSON":    {args: []string{"--some-name=x", "--logging-format=json"}},
+		"logs as nothing": {args: []string{"--some-name=x", "--logging-format=xml"}, code: 1, stderr: "xml"},
 		"fails":           {args: []string{"--some-name=x"}, run: errors.New("broken"), code: 1, stderr: "player: broken"},
 		"unknown flag":    {args: []string{"--other"}, code: 1, stderr: "--other"},
 		"stray word":      {args: []string{"word"}, code: 1, stderr: `"word"`},
