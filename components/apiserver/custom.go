@@ -27,7 +27,7 @@ type custom struct {
 
 func (s *Server) makeCustom() error {
 	s.custom.manager = crd.New(crd.Config{
-		Objects: s.local, Install: s.installCustom, Shadows: s.shadows, List: s.listCustom, Services: s.resolver(), Egress: s.egress.Webhooks(), Clock: s.config.Clock,
+		Objects: s.local, Install: s.installCustom, Shadows: s.shadows, Convert: s.convertCustom, List: s.listCustom, Services: s.resolver(), Egress: s.egress.Webhooks(), Clock: s.config.Clock,
 	})
 	return nil
 }
@@ -82,6 +82,47 @@ func (s *Server) listCustom(ctx context.Context, row *kinds.Kind) ([]kinds.Objec
 		out[i] = e.Object
 	}
 	return out, nil
+}
+
+// convertCustom asks for the other versions of objects when they are written, so that these can be read when nobody is there
+// who converts. What fails is tried again by whoever reads it.
+func (s *Server) convertCustom(ctx context.Context, row *kinds.Kind) {
+	for ctx.Err() == nil {
+		s.custom.mu.Lock()
+		c := s.custom.caches[row]
+		s.custom.mu.Unlock()
+		if c == nil || followCustom(ctx, c, row) != nil {
+			return
+		}
+	}
+}
+
+// followCustom returns nil when it fell behind.
+func followCustom(ctx context.Context, c *cache.Cache, row *kinds.Kind) error {
+	w, err := c.Watch(ctx, cache.WatchOptions{ResourceVersion: "0"})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for {
+		batch, err := w.Next(ctx)
+		switch {
+		case apierrors.IsResourceExpired(err):
+			return nil
+		case err != nil:
+			return err
+		}
+		for _, event := range batch {
+			if event.Type != cache.Added && event.Type != cache.Modified {
+				continue
+			}
+			for i := range row.Versions {
+				if v := &row.Versions[i]; !v.Unserved {
+					_, _ = event.Entry.In(row, v)
+				}
+			}
+		}
+	}
 }
 
 func (s *Server) customCache(prefix string) *cache.Cache {

@@ -20,6 +20,11 @@ import (
 
 // converting is a webhook that renames spec.size to spec.length in v2, and back, and counts in an annotation how often.
 func converting(t *testing.T, broken *atomic.Bool) apiextensionsv1.WebhookClientConfig {
+	return convertingAndCounted(t, broken, new(atomic.Int32))
+}
+
+// convertingAndCounted counts what it was asked, too.
+func convertingAndCounted(t *testing.T, broken *atomic.Bool, asked *atomic.Int32) apiextensionsv1.WebhookClientConfig {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		review := &apiextensionsv1.ConversionReview{}
@@ -27,6 +32,7 @@ func converting(t *testing.T, broken *atomic.Bool) apiextensionsv1.WebhookClient
 			t.Error(err)
 		}
 		review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+		asked.Add(1)
 		if broken.Load() {
 			review.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: "out of order"}
 		}
@@ -114,6 +120,60 @@ func TestCustomResourceIsConvertedByWebhook(t *testing.T) {
 	if _, err := v2.Get(t.Context(), "b", metav1.GetOptions{}); err == nil || !strings.Contains(err.Error(), "conversion webhook for example.com/v1, Kind=Widget failed: out of order") {
 		t.Errorf("through a broken webhook: %v", err)
 	}
+}
+
+// TestListsWhileNobodyConverts: what was converted when it was written can be read on; while something that came later can't
+// be, a version has no lists and watches, as with upstream's caches, and those that there are end without an error.
+func TestListsWhileNobodyConverts(t *testing.T) {
+	f := startDynamic(t)
+	var broken atomic.Bool
+	f.define(t, convertedDefinition(converting(t, &broken)))
+	f.create(t, "a", `spec: {size: 3}`)
+	const all = "/apis/example.com/v2/namespaces/default/widgets"
+	if code, text := f.sent(t, "GET", all, "", ""); code != http.StatusOK {
+		t.Fatalf("%d %s", code, text)
+	}
+	newer := widgets
+	newer.Version = "v2"
+	w, err := f.dynamic.Resource(newer).Namespace("default").Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	<-w.ResultChan()
+	broken.Store(true)
+	if code, text := f.sent(t, "GET", all, "", ""); code != http.StatusOK || !strings.Contains(text, `"length":3`) {
+		t.Errorf("what was converted before: %d %s", code, text)
+	}
+	f.create(t, "b", `spec: {size: 4}`)
+	if e, ok := <-w.ResultChan(); ok {
+		t.Errorf("the watch goes on: %v", e)
+	}
+	const want = "storage is (re)initializing: failed to list example.com/v2, Kind=Widget: conversion webhook for example.com/v1, Kind=Widget failed: out of order"
+	for _, path := range []string{all, all + "?labelSelector=x", all + "?watch=1"} {
+		if code, text := f.sent(t, "GET", path, "", ""); code != http.StatusTooManyRequests || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+	broken.Store(false)
+	if code, text := f.sent(t, "GET", all, "", ""); code != http.StatusOK || !strings.Contains(text, `"length":4`) {
+		t.Errorf("mended: %d %s", code, text)
+	}
+}
+
+// TestObjectsAreConvertedWhenTheyAreWritten, whether or not anybody reads them then.
+func TestObjectsAreConvertedWhenTheyAreWritten(t *testing.T) {
+	f := startDynamic(t)
+	var broken atomic.Bool
+	var asked atomic.Int32
+	f.define(t, convertedDefinition(convertingAndCounted(t, &broken, &asked)))
+	f.create(t, "a", `spec: {size: 3}`)
+	eventually(t, "the webhook to be asked", func() bool { return asked.Load() > 0 })
+	broken.Store(true)
+	eventually(t, "the object to be there in v2", func() bool {
+		code, _ := f.sent(t, "GET", "/apis/example.com/v2/namespaces/default/widgets/a?resourceVersion=0", "", "")
+		return code == http.StatusOK
+	})
 }
 
 func TestBookmarkOfAnotherVersionNeedsNoWebhook(t *testing.T) {

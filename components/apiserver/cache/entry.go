@@ -23,6 +23,39 @@ type Entry struct {
 
 	mu        sync.Mutex
 	encodings atomic.Pointer[encoding]
+	forms     atomic.Pointer[form]
+}
+
+// form is the object of an entry in another version.
+type form struct {
+	version *kinds.Version
+	object  kinds.Object
+	next    *form
+}
+
+// In is the object in a version of its kind. What somebody else has to be asked for is kept.
+func (e *Entry) In(kind *kinds.Kind, v *kinds.Version) (kinds.Object, error) {
+	switch {
+	case v.FromHub == nil:
+		return e.Object, nil
+	case kind.Custom == nil || !kind.Custom.Remote:
+		return v.FromHub(e.Object)
+	}
+	for f := e.forms.Load(); f != nil; f = f.next {
+		if f.version == v {
+			return f.object, nil
+		}
+	}
+	obj, err := v.FromHub(e.Object)
+	if err != nil || obj == e.Object {
+		return obj, err
+	}
+	for {
+		f := &form{v, obj, e.forms.Load()}
+		if e.forms.CompareAndSwap(f.next, f) {
+			return obj, nil
+		}
+	}
 }
 
 // Shape is how much of an object a format shows.
@@ -68,7 +101,7 @@ func (e *Entry) encoded(f *Format, keep bool) ([]byte, error) {
 	}
 	body := n.recent.Value()
 	if body == nil {
-		made, err := f.Encode(e.Object)
+		made, err := f.encode(e)
 		if err != nil {
 			return nil, err
 		}

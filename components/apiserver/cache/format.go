@@ -52,11 +52,13 @@ func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
 }
 
 // Encode encodes an object that is in no cache (the result of a dry run) as Entry.Encoded does. obj is a hub object.
-func (f *Format) Encode(obj kinds.Object) ([]byte, error) {
-	// The metadata of custom resources may differ by version.
-	if f.Version.FromHub != nil && (f.Shape == Whole || f.Version.Coerce != nil) {
+func (f *Format) Encode(obj kinds.Object) ([]byte, error) { return f.encode(&Entry{Object: obj}) }
+
+func (f *Format) encode(e *Entry) ([]byte, error) {
+	obj := e.Object
+	if f.Shape == Whole || f.Version.Coerce != nil { // the metadata of custom resources may differ by version
 		var err error
-		if obj, err = f.Version.FromHub(obj); err != nil {
+		if obj, err = e.In(f.of, f.Version); err != nil {
 			return nil, err
 		}
 	}

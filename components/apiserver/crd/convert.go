@@ -32,11 +32,13 @@ func (r *resource) raw(obj kinds.Object, to schema.GroupVersion) (kinds.Object, 
 // to makes an object of version v of one of any version: what v doesn't know is not in it.
 func (r *resource) to(v *version, obj kinds.Object) (kinds.Object, error) {
 	out, err := r.raw(obj, v.gvk.GroupVersion())
-	if err != nil || out == obj {
-		return out, err
+	if err == nil && out != obj {
+		_, err = v.coerce(out, false)
 	}
-	_, err = v.coerce(out, false)
-	return out, err
+	if err != nil {
+		return nil, &kinds.ConversionError{Err: err}
+	}
+	return out, nil
 }
 
 // in is to for looking at an object only; what can't be converted stays as it is.

@@ -39,6 +39,9 @@ type Config struct {
 	Install func(ctx context.Context, rows []*kinds.Kind, defined []schema.GroupVersion) error
 	// Shadows tells whether objects of a row would lie where a kind of the program has its own: it isn't served then.
 	Shadows func(row *kinds.Kind) bool
+	// Convert makes all objects of a row, as they come, be there in all of its versions, until the row isn't installed any more
+	// or ctx ends.
+	Convert func(ctx context.Context, row *kinds.Kind)
 	// List reads, consistently, all objects of a row that is installed.
 	List func(ctx context.Context, row *kinds.Kind) ([]kinds.Object, error)
 	// Services finds conversion webhooks that are named by a Service.
@@ -59,7 +62,7 @@ type Manager struct {
 	installed []*kinds.Kind
 	defined   []schema.GroupVersion // with them
 	cleaning  map[types.UID]bool
-	work      sync.WaitGroup // cleanings
+	work      sync.WaitGroup // cleanings and conversions
 }
 
 // entry is a resource, and what of its definition it was made of.
@@ -188,6 +191,11 @@ func (m *Manager) install(ctx context.Context, crds []*definition) error {
 	}
 	if err := m.config.Install(ctx, rows, defined); err != nil {
 		return err
+	}
+	for _, row := range rows {
+		if row.Custom.Remote && !slices.Contains(m.installed, row) {
+			m.work.Go(func() { m.config.Convert(ctx, row) })
+		}
 	}
 	m.installed, m.defined = rows, defined
 	return nil

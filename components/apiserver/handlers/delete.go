@@ -157,7 +157,7 @@ func (c *call) beginRemoval(options *metav1.DeleteOptions, check func(*cache.Ent
 	var seen *cache.Entry
 	e, err := c.cache.Update(c.ctx, c.key(), c.kind.TTL, func(current *cache.Entry) (kinds.Object, error) {
 		seen = current
-		current, err := c.toWork(current)
+		current, err := c.toWork(c.anew(current))
 		if err != nil {
 			return nil, err
 		}
@@ -277,7 +277,7 @@ func (c *call) finishRemoval(seen *cache.Entry, options *metav1.DeleteOptions, c
 		if current.Revision == seen.Revision {
 			return nil // checked before, and the mark of deletion may have changed its resource version
 		}
-		current, err := c.toWork(current)
+		current, err := c.toWork(c.anew(current))
 		if err != nil {
 			return err
 		}
@@ -305,7 +305,7 @@ func (c *call) finishRemoval(seen *cache.Entry, options *metav1.DeleteOptions, c
 func (c *call) removeDry(options *metav1.DeleteOptions, check func(*cache.Entry) error) (*cache.Entry, bool, error) {
 	current, err := c.cache.Get(c.ctx, c.key(), "")
 	if err == nil {
-		current, err = c.toWork(current)
+		current, err = c.toWork(c.anew(current))
 	}
 	if err != nil {
 		return nil, false, err

@@ -18,6 +18,9 @@ func (c *call) deleteCollection() error {
 	if err != nil {
 		return err
 	}
+	if err := c.convertible(); err != nil {
+		return err
+	}
 	l, err := c.cache.List(c.ctx, cache.ListOptions{
 		Namespace: c.namespace, ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
 		Limit: o.Limit, Continue: o.Continue, Predicate: predicate,

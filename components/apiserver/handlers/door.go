@@ -107,7 +107,7 @@ func (d *door) toWork(e *cache.Entry) (*cache.Entry, error) {
 	if d.kind.Custom == nil {
 		return e, nil
 	}
-	obj, err := d.version.FromHub(e.Object)
+	obj, err := e.In(d.kind, d.version)
 	if err != nil {
 		return nil, err
 	}

@@ -32,8 +32,8 @@ func (c *call) get() error {
 	if err != nil {
 		return c.missing(err)
 	}
-	if custom := c.kind.Custom; custom != nil && custom.Remote && o.ResourceVersion == "" {
-		e = &cache.Entry{Key: e.Key, Revision: e.Revision, Object: e.Object} // who converts is asked each time
+	if o.ResourceVersion == "" {
+		e = c.anew(e)
 	}
 	return c.stored(http.StatusOK, e)
 }

@@ -18,6 +18,9 @@ func (c *call) list() error {
 	if c.kind.Read != nil {
 		return c.readAll(predicate)
 	}
+	if err := c.convertible(); err != nil {
+		return err
+	}
 	l, err := c.cache.List(c.ctx, cache.ListOptions{
 		Namespace: c.namespace, ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
 		Limit: o.Limit, Continue: o.Continue, Predicate: predicate,
@@ -25,7 +28,7 @@ func (c *call) list() error {
 	if err != nil {
 		return err
 	}
-	return c.listed(l)
+	return unready(c, c.listed(l))
 }
 
 // listed answers with a list.

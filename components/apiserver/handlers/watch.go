@@ -36,6 +36,9 @@ func (c *call) watch() error {
 	if err != nil {
 		return err
 	}
+	if err := c.convertible(); err != nil {
+		return err
+	}
 	timeout := c.api.config.MinWatch + rand.N(c.api.config.MinWatch)
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds != 0 {
 		timeout = time.Duration(*o.TimeoutSeconds) * time.Second
@@ -160,7 +163,6 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 		}
 		batch, err := watcher.Next(ctx)
 		var frames *cache.Frames
-		var closed *cache.ClosedError
 		if err == nil {
 			frames, err = events.frame(watcher, c.own(batch))
 		}
@@ -169,7 +171,7 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 			return
 		case errors.Is(err, errNoEvents), apierrors.IsServiceUnavailable(err): // the resource, or the server, goes: the client comes back
 			return
-		case errors.As(err, &closed) && c.kind.Custom != nil: // another definition holds now: clients come back, without an error
+		case c.ends(err):
 			return
 		case err != nil:
 			c.sendFailure(out, err)

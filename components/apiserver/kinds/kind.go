@@ -113,6 +113,12 @@ type Custom struct {
 	Revision    func(version string) string
 }
 
+// ConversionError tells why an object of a custom resource can't be had in a version.
+type ConversionError struct{ Err error }
+
+func (e *ConversionError) Error() string { return e.Err.Error() }
+func (e *ConversionError) Unwrap() error { return e.Err }
+
 // Version is one served form of a kind.
 type Version struct {
 	schema.GroupVersion
