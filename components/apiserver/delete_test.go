@@ -184,6 +184,33 @@ func TestNamespaceWaitsForItsFinalizer(t *testing.T) {
 }
 
 // Clients send the options in the group and version of what they delete, whatever that is.
+// TestNamespaceIsMarkedFirst: also one that nothing holds goes with the second deletion only.
+func TestNamespaceIsMarkedFirst(t *testing.T) {
+	client := start(t).client(t)
+	spaces := client.CoreV1().Namespaces()
+	free, err := spaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "free"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Spec.Finalizers = nil
+	if _, err := spaces.Finalize(t.Context(), free, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := spaces.Delete(t.Context(), "free", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := spaces.Get(t.Context(), "free", metav1.GetOptions{})
+	if err != nil || got.DeletionTimestamp == nil || got.DeletionGracePeriodSeconds != nil || got.Status.Phase != corev1.NamespaceTerminating {
+		t.Fatalf("after the first deletion: %+v, %v", got, err)
+	}
+	if err := spaces.Delete(t.Context(), "free", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := spaces.Get(t.Context(), "free", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("after the second deletion: %v", err)
+	}
+}
+
 func TestDeleteOptionsOfAnyVersion(t *testing.T) {
 	f := start(t)
 	maps := f.client(t).CoreV1().ConfigMaps("default")

@@ -190,7 +190,7 @@ func (c *call) marked(old kinds.Object, options *metav1.DeleteOptions) (kinds.Ob
 		}
 		return obj, nil
 	}
-	if len(finalizers) == 0 && !c.held(obj) {
+	if len(finalizers) == 0 && !c.held(obj) && !c.markedFirst(old) {
 		return nil, errDeleteNow
 	}
 	c.mark(obj)
@@ -268,7 +268,12 @@ func (c *call) mark(obj kinds.Object) {
 // removable tells whether an object whose deletion has begun can go.
 func (c *call) removable(obj kinds.Object) bool {
 	grace := obj.GetDeletionGracePeriodSeconds()
-	return len(obj.GetFinalizers()) == 0 && !c.held(obj) && (grace == nil || *grace == 0)
+	return len(obj.GetFinalizers()) == 0 && !c.held(obj) && (grace == nil && c.kind.Strategy.Held == nil || grace != nil && *grace == 0)
+}
+
+// markedFirst tells whether a deletion of the object only marks it, whatever holds it: the first one does of what may hold itself.
+func (c *call) markedFirst(obj kinds.Object) bool {
+	return c.kind.Strategy.Held != nil && obj.GetDeletionTimestamp() == nil
 }
 
 // finishRemoval takes the object out of the store.

@@ -14,6 +14,11 @@ func configMaps() *Kind {
 	return define(row[*corev1.ConfigMap]{
 		Name: "ConfigMap", Resource: "configmaps", ShortNames: []string{"cm"},
 		Hub: corev1.SchemeGroupVersion,
+		Default: func(m *corev1.ConfigMap) {
+			if m.Data == nil {
+				m.Data = map[string]string{} // which an immutable one is compared to
+			}
+		},
 		Strategy: strategy[*corev1.ConfigMap]{
 			Meta:                MetaAll,
 			Validate:            core.ValidateConfigMap,

@@ -222,6 +222,7 @@ func ValidateDriver(d *storagev1.CSIDriver) field.ErrorList {
 		p := at.Child("tokenRequests").Index(i)
 		if audiences.Has(t.Audience) {
 			errs = append(errs, field.Duplicate(p.Child("audience"), t.Audience))
+			continue
 		}
 		audiences.Insert(t.Audience)
 		if e := t.ExpirationSeconds; e != nil && *e < minLife {
