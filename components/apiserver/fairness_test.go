@@ -2,6 +2,7 @@ package apiserver_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -201,6 +202,45 @@ func TestFairnessQueues(t *testing.T) {
 		if code := <-served; code != http.StatusOK {
 			t.Errorf("one that waited: %d", code)
 		}
+	}
+}
+
+// TestFairnessBorrows: a level that has more to do than its own seats allow gets some of those that others don't need.
+func TestFairnessBorrows(t *testing.T) {
+	f := start(t, fair)
+	ctx, admin := t.Context(), kubernetes.NewForConfigOrDie(f.as("admin"))
+	letDevs(t, admin)
+	schema, level := ofAlice()
+	schema.Name, schema.Spec.PriorityLevelConfiguration.Name, level.Name = "borrower", "borrower", "borrower"
+	limited := level.Spec.Limited
+	limited.NominalConcurrencyShares = ptr.To(int32(1)) // of some hundred: one seat
+	limited.BorrowingLimitPercent = nil                 // as many as there are
+	limited.LimitResponse = flowcontrolv1.LimitResponse{
+		Type: flowcontrolv1.LimitResponseTypeQueue, Queuing: &flowcontrolv1.QueuingConfiguration{Queues: 1, HandSize: 1, QueueLengthLimit: 10},
+	}
+	if _, err := admin.FlowcontrolV1().PriorityLevelConfigurations().Create(ctx, level, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := admin.FlowcontrolV1().FlowSchemas().Create(ctx, schema, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	shows := func(line string) bool { return strings.Contains(metricsOf(t, f), line) }
+	eventually(t, "the level has its own seat", func() bool {
+		return shows(`apiserver_flowcontrol_nominal_limit_seats{priority_level="borrower"} 1`)
+	})
+	transport, err := rest.HTTPClientFor(f.as("alice"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const many = 3
+	for range many {
+		defer hold(t, transport, f.as("alice").Host+configMaps+"?dryRun=All")()
+	}
+	within(t, 2*time.Minute, "all are served", func() bool { // limits are set anew every 10 s
+		return shows(fmt.Sprintf(`apiserver_flowcontrol_current_executing_requests{flow_schema="borrower",priority_level="borrower"} %d`, many))
+	})
+	if shows(`apiserver_flowcontrol_current_limit_seats{priority_level="borrower"} 1`) {
+		t.Error("the level has no more seats than its own")
 	}
 }
 

@@ -92,7 +92,13 @@ func withoutServiceAccounts(c *apiserver.Config) { c.DisableAdmission = []string
 // eventually waits until check holds.
 func eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !check(); time.Sleep(20 * time.Millisecond) {
+	within(t, 20*time.Second, what, check)
+}
+
+// within is eventually for what takes the server longer by its nature.
+func within(t *testing.T, bound time.Duration, what string, check func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(bound); !check(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("in vain: %s", what)
 		}
