@@ -297,3 +297,41 @@ func TestFieldsOfAnOldVersionOutliveANewStoredOne(t *testing.T) {
 		t.Errorf("booked: %s", asJSON(t, managed))
 	}
 }
+
+// TestObjectsOfAVersionThatIsGone: a definition that forgets what lies in the store has no lists of it.
+func TestObjectsOfAVersionThatIsGone(t *testing.T) {
+	f := startDynamic(t)
+	crd := convertedDefinition(apiextensionsv1.WebhookClientConfig{})
+	crd.Spec.Conversion = nil
+	f.define(t, crd)
+	f.create(t, "a", `spec: {size: 3}`)
+	definitions := f.definitions.ApiextensionsV1().CustomResourceDefinitions()
+	change := func(change func(*apiextensionsv1.CustomResourceDefinition), update func(context.Context, *apiextensionsv1.CustomResourceDefinition, metav1.UpdateOptions) (*apiextensionsv1.CustomResourceDefinition, error)) {
+		t.Helper()
+		eventually(t, "the definition to change", func() bool {
+			now, err := definitions.Get(t.Context(), crd.Name, metav1.GetOptions{})
+			if err != nil {
+				return false
+			}
+			change(now)
+			_, err = update(t.Context(), now, metav1.UpdateOptions{})
+			return err == nil
+		})
+	}
+	change(func(crd *apiextensionsv1.CustomResourceDefinition) {
+		crd.Spec.Versions[0].Storage, crd.Spec.Versions[1].Storage = false, true
+	}, definitions.Update)
+	change(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Status.StoredVersions = []string{"v2"} }, definitions.UpdateStatus)
+	change(func(crd *apiextensionsv1.CustomResourceDefinition) { crd.Spec.Versions = crd.Spec.Versions[1:] }, definitions.Update)
+	const why = "request to convert CR from an invalid group/version: example.com/v1"
+	eventually(t, "no more lists", func() bool {
+		code, text := f.sent(t, "GET", "/apis/example.com/v2/widgets", "", "")
+		return code == http.StatusTooManyRequests && strings.Contains(text, "storage is (re)initializing: failed to list example.com/v2, Kind=Widget: "+why)
+	})
+	if code, text := f.sent(t, "GET", "/apis/example.com/v2/widgets?watch=1", "", ""); code != http.StatusTooManyRequests {
+		t.Errorf("watch: %d %s", code, text)
+	}
+	if code, text := f.sent(t, "GET", "/apis/example.com/v2/namespaces/default/widgets/a", "", ""); code != http.StatusInternalServerError || !strings.Contains(text, why) {
+		t.Errorf("get: %d %s", code, text)
+	}
+}

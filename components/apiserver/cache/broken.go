@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
 // broken remembers which of a cache's values in the store can't be read. They don't silently vanish: reads that would
@@ -91,14 +93,14 @@ func errUnreadable(err error) error {
 		err = sealed.error
 	}
 	if custom, ok := err.(undecoded); ok {
-		return custom.error
+		return &kinds.ConversionError{Err: custom.error}
 	}
 	return apierrors.NewInternalError(err)
 }
 
 func errListed(key string, err error) error {
 	if custom, ok := err.(undecoded); ok {
-		return custom.error
+		return &kinds.ConversionError{Err: custom.error}
 	}
 	if sealed, ok := err.(undecrypted); ok {
 		err = fmt.Errorf("unable to transform key %q: %w", key, sealed.error)

@@ -26,7 +26,7 @@ func (c *call) deleteCollection() error {
 		Limit: o.Limit, Continue: o.Continue, Predicate: predicate,
 	})
 	if err != nil {
-		return err
+		return unready(c, err)
 	}
 	if err := c.removeAll(l.Entries, options); err != nil {
 		return err

@@ -26,7 +26,7 @@ func (c *call) list() error {
 		Limit: o.Limit, Continue: o.Continue, Predicate: predicate,
 	})
 	if err != nil {
-		return err
+		return unready(c, err)
 	}
 	return unready(c, c.listed(l))
 }

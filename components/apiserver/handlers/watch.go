@@ -56,6 +56,7 @@ func (c *call) watch() error {
 	if err == nil {
 		defer watcher.Close()
 	}
+	err = unready(c, err)
 	feed := func(ctx context.Context, out outlet) { c.follow(ctx, watcher, events, out) }
 	if timeout < 0 {
 		feed = func(_ context.Context, out outlet) {
