@@ -34,9 +34,6 @@ const (
 
 func addFixedFlags(fs *pflag.FlagSet) {
 	for name, f := range map[string]*fixed{
-		"log-json-split-stream":     {"bool", []string{"false"}, noGate + " (LoggingAlphaOptions)", ""},
-		"log-json-info-buffer-size": {"quantity", []string{"0"}, noGate + " (LoggingAlphaOptions)", ""},
-
 		"emulated-version":                            {"strings", []string{"1.36", "kube=1.36"}, noSkew, ""},
 		"emulation-forward-compatible":                {"bool", []string{"false"}, noSkew, ""},
 		"runtime-config-emulation-forward-compatible": {"bool", []string{"false"}, noSkew, ""},
