@@ -130,7 +130,7 @@ func (p *patcher) apply(live kinds.Object, wanted *unstructured.Unstructured) (k
 	}
 	p.ownEntries(obj)
 	if err := p.check(obj); err != nil {
-		return nil, fmt.Errorf("failed to convert to unversioned (%s/%s; %s): %w", obj.GetNamespace(), obj.GetName(), p.gvk, err)
+		return nil, fmt.Errorf("failed to convert to unversioned (%s/%s; %s): %w", wanted.GetNamespace(), wanted.GetName(), p.gvk, err)
 	}
 	return obj, p.strictApply()
 }
