@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"bytes"
 	"net/http"
 	"strings"
 	"testing"
@@ -61,6 +62,11 @@ func TestTemplateGeneration(t *testing.T) {
 			_, err := sets.Patch(t.Context(), "d", types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: "m", Force: new(true)})
 			return err
 		}, http.StatusInternalServerError, "failed to convert to unversioned (/d; apps/v1, Kind=DaemonSet): " + why},
+		"apply, whole": {func() error {
+			whole := bytes.Replace(patch, []byte(`"name":"d"`), []byte(`"name":"d","namespace":"default"`), 1)
+			_, err := sets.Patch(t.Context(), "d", types.ApplyPatchType, whole, metav1.PatchOptions{FieldManager: "m", Force: new(true)})
+			return err
+		}, http.StatusInternalServerError, "failed to convert to unversioned (default/d; apps/v1, Kind=DaemonSet): " + why},
 	} {
 		err := c.do()
 		var status apierrors.APIStatus
