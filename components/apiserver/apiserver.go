@@ -78,6 +78,7 @@ type Server struct {
 	aggregator *aggregation.Aggregator
 	peers      *peers.Peers
 
+	first  chan struct{} // closed when the first objects are there
 	ready  chan struct{} // closed when the server has all that it needs
 	synced atomic.Bool   // the caches have their objects
 	made   time.Time
@@ -98,7 +99,7 @@ func New(config Config) (*Server, error) {
 	scheme := serial.NewScheme()
 	s := &Server{
 		config: config, scheme: scheme, codec: serial.NewCodec(scheme),
-		ready: make(chan struct{}), made: config.Clock.Now(), logged: newLogged(config.Clock, klog.Flush),
+		first: make(chan struct{}), ready: make(chan struct{}), made: config.Clock.Now(), logged: newLogged(config.Clock, klog.Flush),
 		registry: prometheus.NewRegistry(), library: metrics.NewKubeRegistry(),
 	}
 	for _, step := range []func() error{
@@ -275,7 +276,13 @@ func (s *Server) Run(ctx context.Context) error {
 	group.Go(func() error { return s.keyFiles.Run(behind, s.config.Clock) })
 	group.Go(func() error { return s.signer.Run(behind) })
 	group.Go(func() error { return s.connector.Run(behind, s.config.Clock) })
-	group.Go(func() error { return s.authz.Run(behind) })
+	group.Go(func() error {
+		select {
+		case <-s.first: // so that nobody is refused by a server that is ready for want of them
+		case <-behind.Done():
+		}
+		return s.authz.Run(behind)
+	})
 	group.Go(func() error { return s.admission.Run(behind) })
 	group.Go(func() error { return s.self.run(behind) })
 	group.Go(func() error { return s.audit.Run(behind) })
@@ -355,6 +362,7 @@ func (s *Server) prepare(ctx context.Context) error {
 	if err := s.ensureFirstObjects(ctx); err != nil {
 		return err
 	}
+	close(s.first)
 	return s.authz.WaitSynced(ctx)
 }
 
