@@ -44,7 +44,10 @@ func TestStoreIsFull(t *testing.T) {
 	if code, text := create("small", 1); code != 500 || strings.TrimSpace(text) != want {
 		t.Errorf("a small one: %d %s", code, text)
 	}
-	for _, c := range []struct{ method, path string }{{"GET", configMaps + "/large-0"}, {"DELETE", configMaps + "/large-0"}, {"GET", "/readyz"}} {
+	for _, c := range []struct{ method, path string }{
+		{"GET", configMaps + "/large-0"}, {"DELETE", configMaps + "/large-0"}, {"DELETE", configMaps + "/large-1"}, {"DELETE", configMaps + "/large-2"},
+		{"GET", "/readyz"},
+	} {
 		if resp, text := f.with(t, c.method, c.path, ""); resp.StatusCode != 200 {
 			t.Errorf("%s %s: %d %.300s", c.method, c.path, resp.StatusCode, text)
 		}
