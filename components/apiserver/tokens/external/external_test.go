@@ -23,6 +23,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	externaljwtv1 "k8s.io/externaljwt/apis/v1"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -129,7 +130,7 @@ func dial(t *testing.T, path string, c clock.WithTicker) (*Signer, *tokens.Token
 
 func request(t *testing.T, made *tokens.Tokens) (string, error) {
 	t.Helper()
-	r, err := made.Request(t.Context(), "a", "b", &authenticationv1.TokenRequest{})
+	r, err := made.Request(t.Context(), "a", "b", &authenticationv1.TokenRequest{}, func(runtime.Object) error { return nil })
 	if err != nil {
 		return "", err
 	}
