@@ -13,7 +13,7 @@ export TESTCONTAINERS_RYUK_DISABLED ?= true
 
 PACKAGES  ?= ./...
 UNIT      = $$(go list $(PACKAGES) | grep --invert-match --extended-regexp '/e2e(/robustness)?$$')
-RACE      ?= ./components/... ./conformance/... ./internal/...
+RACE      ?= ./components/... ./conformance/... ./internal/... ./cluster
 NODES     ?= 2
 NAME      ?= quintet
 REPORT    ?= _output/report
@@ -44,7 +44,7 @@ test: ## Run the unit tests (no Docker needed; tests that use it are skipped wit
 	go test $(UNIT)
 
 .PHONY: race
-race: ## Run the unit tests under the race detector
+race: ## Run the unit tests, and whole clusters in one process, under the race detector
 	CGO_ENABLED=1 go test -race $(RACE)
 
 .PHONY: lint

@@ -19,6 +19,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/authz"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/encryption"
+	"quintet.dev/quintet/internal/profiles"
 )
 
 // The kinds of storage.
@@ -145,10 +146,9 @@ type Config struct {
 	RequestTimeout      time.Duration
 	EventTTL            time.Duration
 	TracingConfigFile   string
-	Profiling           bool // serves /debug/pprof/
-	ContentionProfiling bool
+	Profiling           profiles.Options
 	LogFiles            bool     // serves /var/log at /logs/
-	DebugSocket         string   // path of a Unix socket with the same; "" for none
+	DebugSocket         string   // path of a Unix socket with profiles; "" for none
 	DisabledMetrics     []string // names
 	// MetricLabels are the values that labels of metrics keep, by metric,label; MetricLabelsFile has the same in YAML.
 	MetricLabels      map[string]string

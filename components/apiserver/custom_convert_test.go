@@ -155,9 +155,31 @@ func TestListsWhileNobodyConverts(t *testing.T) {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
 	}
+	for _, asked := range [][2]string{{"GET", all + "?limit=9"}, {"DELETE", all}} { // which upstream reads from the store
+		if code, text := f.sent(t, asked[0], asked[1], "", ""); code != http.StatusInternalServerError || !strings.Contains(text, "failed: out of order") {
+			t.Errorf("%s: %d %s", asked, code, text)
+		}
+	}
 	broken.Store(false)
 	if code, text := f.sent(t, "GET", all, "", ""); code != http.StatusOK || !strings.Contains(text, `"length":4`) {
 		t.Errorf("mended: %d %s", code, text)
+	}
+}
+
+// TestWhatNobodyCanBeAskedFor: a definition whose webhook can't be known is there, and nothing can be asked of what it defines.
+func TestWhatNobodyCanBeAskedFor(t *testing.T) {
+	f := startDynamic(t)
+	crd := convertedDefinition(apiextensionsv1.WebhookClientConfig{URL: new("https://127.0.0.1:1/"), CABundle: []byte("none")})
+	if _, err := f.definitions.ApiextensionsV1().CustomResourceDefinitions().Create(t.Context(), crd, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const all = "/apis/example.com/v1/namespaces/default/widgets"
+	eventually(t, "that nothing is known", func() bool {
+		code, text := f.sent(t, "GET", all, "", "")
+		return code == http.StatusInternalServerError && strings.Contains(text, "error resolving resource")
+	})
+	if code, text := f.sent(t, "GET", "/apis/example.com/v1", "", ""); code != http.StatusNotFound {
+		t.Errorf("discovery tells of it: %d %s", code, text)
 	}
 }
 

@@ -3,6 +3,7 @@ package apiserver_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -84,6 +85,66 @@ func TestCustomResourceFinalizers(t *testing.T) {
 	a.SetFinalizers([]string{"not a name"})
 	if _, err = f.widgets().Update(t.Context(), a, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
 		t.Errorf("a finalizer that is no name: %v", err)
+	}
+}
+
+// TestCustomResourcesInGroupsOfTheProgram: a definition may be there, but what it defines can't be asked for where the program has
+// a group of its own; where it has none, whatever it ends in, it can.
+func TestCustomResourcesInGroupsOfTheProgram(t *testing.T) {
+	f := startDynamic(t)
+	for group, code := range map[string]int{"rbac.authorization.k8s.io": http.StatusNotFound, "snapshot.storage.k8s.io": http.StatusOK} {
+		crd := widgetDefinition(t)
+		crd.Name, crd.Spec.Group = "widgets."+group, group
+		crd.Annotations = map[string]string{apiextensionsv1.KubeAPIApprovedAnnotation: "https://github.com/kubernetes/kubernetes/pull/1"}
+		f.define(t, crd)
+		for _, version := range []string{"v1", "v1beta1"} {
+			path := "/apis/" + group + "/" + version + "/namespaces/default/widgets"
+			eventually(t, path, func() bool {
+				got, _ := f.sent(t, "GET", path, "", "")
+				return got == code
+			})
+		}
+	}
+}
+
+// A write of a whole object changes no status, and who manages the status in the version of the write keeps it. Who manages it in
+// another version loses what the write would have changed: so upstream has it.
+func TestWhoManagesAStatusThatAWriteNames(t *testing.T) {
+	f := startCustom(t)
+	for i, version := range []string{"v1", "v1beta1"} {
+		a := f.create(t, "by-"+version, `spec: {color: red}`)
+		_, err := f.widgets().Patch(t.Context(), a.GetName(), types.MergePatchType, []byte(`{"status":{"phase":"x"}}`), metav1.PatchOptions{FieldManager: "status"}, "status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		resource := f.dynamic.Resource(widgets.GroupResource().WithVersion(version)).Namespace("default")
+		a, err = resource.Patch(t.Context(), a.GetName(), types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}},"status":{"phase":"y"}}`), metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var owned bool
+		for _, e := range a.GetManagedFields() {
+			owned = owned || e.Manager == "status" && strings.Contains(e.FieldsV1.GetRawString(), "f:phase")
+		}
+		if phase, _, _ := unstructured.NestedString(a.Object, "status", "phase"); phase != "x" || owned != (i == 0) {
+			t.Errorf("%s: %s, managed: %t", version, phase, owned)
+		}
+	}
+}
+
+// TestAppliedNulls are not shown, as they are not when the object is read from the store.
+func TestAppliedNulls(t *testing.T) {
+	f := startCustom(t)
+	f.create(t, "a", `spec: {color: red}`)
+	for _, sub := range [][]string{nil, {"status"}} {
+		patch := []byte(`{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"status":null}`)
+		a, err := f.widgets().Patch(t.Context(), "a", types.ApplyPatchType, patch, metav1.PatchOptions{FieldManager: "m"}, sub...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, has := a.Object["status"]; has {
+			t.Errorf("%v: %v", sub, a.Object)
+		}
 	}
 }
 

@@ -57,6 +57,12 @@ func TestCustomResourceRefusals(t *testing.T) {
 	}{
 		"another kind": {"POST", all, "application/json", `{"apiVersion":"example.com/v1","kind":"Other","metadata":{"name":"x"},"spec":{"color":"red"}}`,
 			422, `Other.example.com \"x\" is invalid: kind: Invalid value: \"Other\": must be Widget`},
+		"fields of another version": {"POST", all + "?fieldValidation=Strict", "application/json", `{"apiVersion":"example.com/v9","kind":"Widget","metadata":{"name":"x"},"spec":{"color":"red"}}`,
+			400, `Widget in version \"v9\" cannot be handled as a Widget: strict decoding error: unknown field \"spec\"`},
+		"fields of a patched version": {"PATCH", all + "/a?fieldValidation=Strict", "application/merge-patch+json", `{"apiVersion":"example.com/v9"}`,
+			422, `strict decoding error: unknown field \"spec\"`},
+		"a definition as it is stored": {"POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json", `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`,
+			400, `the API version in the data (apiextensions.k8s.io/v1beta1) does not match the expected API version (apiextensions.k8s.io/v1)`},
 		"a patched kind": {"PATCH", all + "/a", "application/merge-patch+json", `{"kind":"Other"}`,
 			422, `Other.example.com \"a\" is invalid: kind: Invalid value: \"Other\": must be Widget`},
 		"a patched version": {"PATCH", all + "/a", "application/merge-patch+json", `{"apiVersion":"example.com/v9"}`,

@@ -4,37 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
-	"net/http/pprof"
 	"os"
 	"path"
-	"runtime"
 	"strings"
 	"time"
-
-	"k8s.io/component-base/logs"
 
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/server"
+	"quintet.dev/quintet/internal/profiles"
 	"quintet.dev/quintet/internal/zpages"
 )
-
-// installProfiles serves what Go knows of the process.
-func (s *Server) installProfiles(m *server.Mux) {
-	if !s.config.Profiling {
-		return
-	}
-	if s.config.ContentionProfiling {
-		runtime.SetBlockProfileRate(1)
-	}
-	addProfiles(m)
-}
 
 // logDir is where programs of the machine leave their logs.
 const logDir = "/var/log"
@@ -51,44 +36,15 @@ func (s *Server) installLogs(m *server.Mux) {
 	m.Prefix("/logs/", h)
 }
 
-func addProfiles(m *server.Mux) {
-	m.Prefix("/debug/flags/", http.HandlerFunc(listDebugFlags))
-	m.Exact("/debug/flags", http.HandlerFunc(listDebugFlags))
-	m.Exact("/debug/flags/v", http.HandlerFunc(setVerbosity))
-	m.Prefix("/debug/pprof/", http.HandlerFunc(pprof.Index))
-	m.Exact("/debug/pprof", http.RedirectHandler("/debug/pprof/", http.StatusFound))
-	m.Exact("/debug/pprof/profile", http.HandlerFunc(pprof.Profile))
-	m.Exact("/debug/pprof/symbol", http.HandlerFunc(pprof.Symbol))
-	m.Exact("/debug/pprof/trace", http.HandlerFunc(pprof.Trace))
-}
-
-// listDebugFlags tells which flags can be changed while the server runs.
-func listDebugFlags(w http.ResponseWriter, _ *http.Request) {
-	_, _ = io.WriteString(w, "<html>\n<head>\n<title>/debug/flags/</title>\n</head>\n<body>\n/debug/flags/<br>\n<br>\nflags:<br>\n"+
-		"<table>\n<tr>v<br>\n</table>\n<br>\nfull flags configurable<br>\n</body>\n</html>\n")
-}
-
-// setVerbosity changes --v.
-func setVerbosity(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Content-Type", "text/plain")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	code, text := http.StatusOK, ""
-	switch body, err := io.ReadAll(io.LimitReader(r.Body, maxVerbosity)); {
-	case r.Method != http.MethodPut:
-		code, text = http.StatusNotAcceptable, "unsupported http method"
-	case err != nil:
-		code, text = http.StatusBadRequest, "error reading request body: "+err.Error()
-	default:
-		if text, err = logs.GlogSetter(string(body)); err != nil {
-			code, text = http.StatusBadRequest, err.Error()
+func addTo(m *server.Mux, handlers map[string]http.Handler) {
+	for path, h := range handlers {
+		if strings.HasSuffix(path, "/") {
+			m.Prefix(path, h)
+		} else {
+			m.Exact(path, h)
 		}
 	}
-	w.WriteHeader(code)
-	_, _ = io.WriteString(w, text+"\n")
 }
-
-// maxVerbosity is more than the longest number takes, in bytes.
-const maxVerbosity = 64
 
 // installPages serves what the program tells of itself.
 func (s *Server) installPages(m *server.Mux) {
@@ -123,7 +79,7 @@ func (s *Server) serveDebug(ctx context.Context) error {
 		return fmt.Errorf("--debug-socket-path: %w", err)
 	}
 	m := server.NewMux()
-	addProfiles(m)
+	addTo(m, profiles.Handlers())
 	served := &http.Server{Handler: m, ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = served.Close() })()
 	if err := served.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,5 +57,34 @@ func TestTakenNamesWhileDeleted(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
+	}
+}
+
+// TestAppliesToEventsOfOtherGroups: who is booked in the other group stands in nobody's way, counts as a manager, and loses nothing but
+// the booking.
+func TestAppliesToEventsOfOtherGroups(t *testing.T) {
+	client := start(t).client(t)
+	event := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{Name: "e", Namespace: "default", Labels: map[string]string{"a": "b"}}, Reason: "R", Type: "Normal",
+		InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "p", Namespace: "default"}, EventTime: metav1.NowMicro(),
+		ReportingController: "example.com/c", ReportingInstance: "i", Action: "a",
+	}
+	if _, err := client.CoreV1().Events("default").Create(t.Context(), event, metav1.CreateOptions{FieldManager: "first"}); err != nil {
+		t.Fatal(err)
+	}
+	label := []byte(`{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"e","labels":{"a":"c"}}}`)
+	got, err := client.EventsV1().Events("default").Patch(t.Context(), "e", types.ApplyPatchType, label, metav1.PatchOptions{FieldManager: "m"})
+	if err != nil || got.Labels["a"] != "c" || len(got.ManagedFields) != 1 || got.ManagedFields[0].Manager != "m" {
+		t.Fatalf("labels %v, managed by %v: %v", got.Labels, got.ManagedFields, err)
+	}
+	nothing := []byte(`{"apiVersion":"v1","kind":"Event","metadata":{"name":"e"},"reason":"R"}`)
+	back, err := client.CoreV1().Events("default").Patch(t.Context(), "e", types.ApplyPatchType, nothing, metav1.PatchOptions{FieldManager: "m"})
+	if err != nil || back.Labels["a"] != "c" || len(back.ManagedFields) != 1 || back.ManagedFields[0].Time == nil {
+		t.Errorf("labels %v, managed by %v: %v", back.Labels, back.ManagedFields, err)
+	}
+	other := types.UID("other")
+	err = client.EventsV1().Events("default").Delete(t.Context(), "e", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other}})
+	if err == nil || !strings.Contains(err.Error(), `on Event "e"`) {
+		t.Errorf("deleting another is refused with %v", err)
 	}
 }

@@ -74,8 +74,8 @@ func (c *Config) addServingFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.PriorityAndFairness, "enable-priority-and-fairness", true, "Queue requests by flow schemas and priority levels when there are too many.")
 	fs.DurationVar(&c.RequestTimeout, "request-timeout", time.Minute, "Bound of short requests.")
 	fs.StringVar(&c.TracingConfigFile, "tracing-config-file", "", "TracingConfiguration: where spans of requests are sent, and of how many.")
-	fs.BoolVar(&c.Profiling, "profiling", true, "Serve profiles at /debug/pprof/.")
-	fs.BoolVar(&c.ContentionProfiling, "contention-profiling", false, "Profile what goroutines wait for, if --profiling.")
+	c.Profiling.On = true
+	c.Profiling.AddFlags(fs)
 	fs.BoolVar(&c.LogFiles, "enable-logs-handler", false, "Serve the files of /var/log at /logs/.")
 	fs.StringVar(&c.DebugSocket, "debug-socket-path", "", "Unix socket at which profiles are served to whoever may open it.")
 	fs.StringSliceVar(&c.DisabledMetrics, "disabled-metrics", nil, "Names of metrics that are left out.")

@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -17,16 +16,15 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apiserver/pkg/server/filters"
 	cliflag "k8s.io/component-base/cli/flag"
+
+	"quintet.dev/quintet/internal/certs"
 )
 
 // Serving is how connections are taken, what responses say of the server at large, and how it goes away. The zero value is
 // what upstream does by default.
 type Serving struct {
-	NoHTTP2              bool
-	HTTP2Streams         int // of one connection; 0 means as many as suit the server
-	TLSMinVersion        string
-	TLSCipherSuites      []string
-	TLSCurves            []int32
+	Handshakes           certs.Handshakes
+	HTTP2Streams         int                    // of one connection; 0 means as many as suit the server
 	SNI                  []cliflag.NamedCertKey // certificates for some host names
 	PermitPortSharing    bool                   // SO_REUSEPORT
 	PermitAddressSharing bool                   // SO_REUSEADDR
@@ -48,12 +46,8 @@ type Serving struct {
 }
 
 func (s *Serving) addFlags(fs *pflag.FlagSet) {
-	fs.BoolVar(&s.NoHTTP2, "disable-http2-serving", false, "Serve HTTP/1.1 only.")
+	s.Handshakes.AddFlags(fs)
 	fs.IntVar(&s.HTTP2Streams, "http2-max-streams-per-connection", 0, "Bound of the requests at a time on one connection of HTTP/2; 0 leaves it to the server.")
-	fs.StringVar(&s.TLSMinVersion, "tls-min-version", "", "Oldest version of TLS that is spoken: "+strings.Join(cliflag.TLSPossibleVersions(), ", ")+".")
-	fs.StringSliceVar(&s.TLSCipherSuites, "tls-cipher-suites", nil, "Cipher suites up to TLS 1.2; by default Go's. Preferred are "+
-		strings.Join(cliflag.PreferredTLSCipherNames(), ", ")+"; insecure are "+strings.Join(cliflag.InsecureTLSCipherNames(), ", ")+".")
-	fs.Int32SliceVar(&s.TLSCurves, "tls-curve-preferences", nil, "Mechanisms of key exchange, as numbers of Go's tls.CurveID; by default Go's.")
 	fs.Var(cliflag.NewNamedCertKeyArray(&s.SNI), "tls-sni-cert-key", "Certificate and key for some host names: cert,key[:name,...]; may be given several times.")
 	fs.BoolVar(&s.PermitPortSharing, "permit-port-sharing", false, "Let several servers listen on the same address and port (SO_REUSEPORT).")
 	fs.BoolVar(&s.PermitAddressSharing, "permit-address-sharing", false, "Listen where connections of a former server linger (SO_REUSEADDR).")
@@ -111,29 +105,6 @@ func checkOrigin(pattern string) error {
 		return fmt.Errorf("has an invalid regular expression: %q does not pin to start/end of host in the origin header: begin it with ^ or //, and end it with $ or (:|$)", pattern)
 	}
 	return nil
-}
-
-// tls is what is agreed on in handshakes.
-func (s *Serving) tls() (*tls.Config, error) {
-	version, err := cliflag.TLSVersion(s.TLSMinVersion)
-	if err != nil {
-		return nil, fmt.Errorf("--tls-min-version: %w", err)
-	}
-	out := &tls.Config{MinVersion: version, NextProtos: []string{"h2", "http/1.1"}}
-	if s.NoHTTP2 {
-		out.NextProtos = out.NextProtos[1:]
-	}
-	if len(s.TLSCipherSuites) > 0 {
-		if out.CipherSuites, err = cliflag.TLSCipherSuites(s.TLSCipherSuites); err != nil {
-			return nil, fmt.Errorf("--tls-cipher-suites: %w", err)
-		}
-	}
-	if len(s.TLSCurves) > 0 {
-		if out.CurvePreferences, err = cliflag.TLSCurvePreferences(s.TLSCurves); err != nil {
-			return nil, fmt.Errorf("--tls-curve-preferences: %w", err)
-		}
-	}
-	return out, nil
 }
 
 // edge is what responses carry, and which requests are answered, whoever asks; nil if there is nothing of it.

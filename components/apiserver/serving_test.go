@@ -90,8 +90,8 @@ func (f *fixture) handshake(config *tls.Config) (tls.ConnectionState, error) {
 
 func TestHandshakes(t *testing.T) {
 	f := start(t, func(c *apiserver.Config) {
-		c.Serving.TLSMinVersion, c.Serving.NoHTTP2 = "VersionTLS13", true
-		c.Serving.TLSCurves = []int32{int32(tls.X25519)}
+		c.Serving.Handshakes.MinVersion, c.Serving.Handshakes.NoHTTP2 = "VersionTLS13", true
+		c.Serving.Handshakes.Curves = []int32{int32(tls.X25519)}
 	})
 	if _, err := f.handshake(&tls.Config{MaxVersion: tls.VersionTLS12}); err == nil {
 		t.Error("TLS 1.2 is spoken")
@@ -107,7 +107,7 @@ func TestHandshakes(t *testing.T) {
 		return strings.Contains(f.text(t, "/metrics"), "\napiserver_tls_handshake_errors_total 2\n")
 	})
 	const only = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
-	f = start(t, func(c *apiserver.Config) { c.Serving.TLSCipherSuites = []string{only} })
+	f = start(t, func(c *apiserver.Config) { c.Serving.Handshakes.CipherSuites = []string{only} })
 	if _, err := f.handshake(&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}); err == nil {
 		t.Error("a cipher that isn't listed is spoken")
 	}

@@ -1,12 +1,14 @@
 package apiserver_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +16,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 
 	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
 func onEtcdAt(endpoint string) func(*apiserver.Config) {
@@ -55,6 +59,78 @@ func TestStoreIsFull(t *testing.T) {
 	makeSpace(t, e)
 	if code, text := create("small", 1); code != 201 {
 		t.Errorf("with space again: %d %s", code, text)
+	}
+}
+
+// silent is a store that can stop to answer.
+type silent struct {
+	storage.Store
+	// quiet is closed when it answers again; nil while it does.
+	quiet atomic.Pointer[chan struct{}]
+}
+
+func (s *silent) answers(ctx context.Context) error {
+	quiet := s.quiet.Load()
+	if quiet == nil {
+		return nil
+	}
+	select {
+	case <-*quiet:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (s *silent) Revision(ctx context.Context) (int64, error) {
+	if err := s.answers(ctx); err != nil {
+		return 0, err
+	}
+	return s.Store.Revision(ctx)
+}
+
+func (s *silent) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (int64, error) {
+	if err := s.answers(ctx); err != nil {
+		return 0, err
+	}
+	return s.Store.Create(ctx, key, value, ttl)
+}
+
+// TestStoreIsSilent: who asks while the store doesn't answer waits as long as the request may last, is told so then, and is
+// answered if the store comes back before. What is at hand is served meanwhile.
+func TestStoreIsSilent(t *testing.T) {
+	store := &silent{Store: memory.New(nil)}
+	t.Cleanup(func() { _ = store.Close() })
+	f := start(t, func(c *apiserver.Config) { c.Store = store }, withSigningKey(t))
+	voice := make(chan struct{})
+	store.quiet.Store(&voice)
+	const timeout = `{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}`
+	for _, c := range []struct {
+		method, path, body string
+		code               int
+		want               string
+	}{
+		{"GET", configMaps + "/kube-root-ca.crt?timeout=500ms", "", 504, timeout},
+		{"GET", configMaps + "?timeout=500ms", "", 504, timeout},
+		{"POST", configMaps + "?timeout=500ms", `{"metadata":{"name":"a"}}`, 504, timeout},
+		{"GET", configMaps + "?watch=1&timeoutSeconds=1", "", 200, `"message":"context deadline exceeded","reason":"InternalError","code":500`},
+		{"GET", configMaps + "?resourceVersion=0", "", 200, "ConfigMapList"},
+	} {
+		resp, text := f.with(t, c.method, c.path, c.body, "Content-Type", "application/json")
+		if resp.StatusCode != c.code || !strings.Contains(text, c.want) {
+			t.Errorf("%s %s: %d %s", c.method, c.path, resp.StatusCode, text)
+		}
+	}
+	answered := make(chan int)
+	go func() {
+		resp, _ := f.with(t, "GET", configMaps, "")
+		answered <- resp.StatusCode
+	}()
+	time.Sleep(50 * time.Millisecond)
+	store.quiet.Store(nil)
+	close(voice)
+	if code := <-answered; code != 200 {
+		t.Errorf("when it answers again: %d", code)
 	}
 }
 

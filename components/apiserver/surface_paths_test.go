@@ -115,7 +115,7 @@ func TestProgramPages(t *testing.T) {
 }
 
 func TestDebugFlags(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) { c.Profiling = true })
+	f := start(t, func(c *apiserver.Config) { c.Profiling.On = true })
 	for _, c := range []struct {
 		method, path, body string
 		code               int

@@ -24,7 +24,7 @@ func (s *Server) tlsConfig() (*tls.Config, error) {
 }
 
 func (s *Server) servedTLS() (*tls.Config, error) {
-	out, err := s.config.Serving.tls()
+	out, err := s.config.Serving.Handshakes.TLS()
 	if err != nil {
 		return nil, err
 	}

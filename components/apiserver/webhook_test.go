@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -17,6 +18,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	hooksv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -252,12 +254,22 @@ func TestWebhooksChange(t *testing.T) {
 	h.answer["first"] = patchOf(`[{"op":"add","path":"/metadata/annotations","value":{"first":"seen"}}]`)
 	h.answer["second"] = patchOf(`[{"op":"add","path":"/spec/containers/-","value":{"name":"side","image":"s"}}]`)
 	h.answer["widget"] = patchOf(`[{"op":"replace","path":"/spec/replicas","value":5},{"op":"add","path":"/spec/unknown","value":1}]`)
+	h.answer["away"] = patchOf(`[{"op":"replace","path":"/metadata/namespace","value":"kube-system"}]`)
+	h.answer["bare"] = patchOf(`[{"op":"remove","path":"/metadata/namespace"}]`)
 	first, second := mutating("first", h.at("first"), "pods"), mutating("second", h.at("second"), "pods")
 	first.ReinvocationPolicy = ptr.To(hooksv1.IfNeededReinvocationPolicy)
 	widget := mutating("widget", h.at("widget"), "widgets")
 	widget.Rules[0].APIVersions = []string{"v1beta1"} // and, as it is the same, v1
-	installMutating(t, c, first, second, widget)
+	away, bare := mutating("away", h.at("away"), "secrets"), mutating("bare", h.at("bare"), "configmaps")
+	installMutating(t, c, first, second, widget, away, bare)
 
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
+	if _, err := c.CoreV1().Secrets("default").Create(t.Context(), secret, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}); !apierrors.IsBadRequest(err) {
+		t.Errorf("a webhook moves an object elsewhere: %v", err)
+	}
+	if m, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), configMapFor("m"), metav1.CreateOptions{}); err != nil || m.Namespace != "default" {
+		t.Errorf("a webhook leaves the namespace out: %v, %v", m, err)
+	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
 	pod, err := c.CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{})
 	if err != nil {
@@ -267,7 +279,7 @@ func TestWebhooksChange(t *testing.T) {
 	if pod.Annotations["first"] != "seen" || side.Name != "side" || side.TerminationMessagePath == "" {
 		t.Errorf("pod %v %+v", pod.Annotations, side)
 	}
-	if got, want := h.calls(), []string{"CREATE pods p", "CREATE pods p", "CREATE pods p"}; !slices.Equal(got, want) {
+	if got, want := h.calls(), []string{"CREATE secrets s", "CREATE configmaps m", "CREATE pods p", "CREATE pods p", "CREATE pods p"}; !slices.Equal(got, want) {
 		t.Errorf("calls %q, want %q", got, want)
 	}
 	made := f.create(t, "w", "spec: {color: red}")
@@ -337,6 +349,17 @@ func TestWebhooksSeeEverything(t *testing.T) {
 				[]byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
 			return err
 		}, nil},
+		{func() error {
+			_, err := c.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{}, metav1.CreateOptions{})
+			if apierrors.IsBadRequest(err) {
+				return nil
+			}
+			return fmt.Errorf("a review of no token: %w", err)
+		}, nil}, // what makes no sense isn't shown
+		{func() error {
+			_, err := c.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: "x"}}, metav1.CreateOptions{})
+			return err
+		}, []string{"CREATE tokenreviews "}},
 	}
 	h.calls()
 	for _, step := range steps {

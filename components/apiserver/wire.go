@@ -115,8 +115,8 @@ func (s *Server) kinds() []*kinds.Kind {
 	table := kinds.Table(kinds.Deps{
 		Clock: s.config.Clock, Services: s.services,
 		NamespaceLabels: s.namespaceLabels, Authorize: s.authorize, Stored: s.stored, Resolve: s.resourceFor,
-		Bind: func(ctx context.Context, b *corev1.Binding, dryRun bool) (*corev1.Binding, error) {
-			return nil, s.binder().Bind(ctx, b.Namespace, b.Name, b, dryRun, subresources.Admitted)
+		Bind: func(ctx context.Context, b *corev1.Binding, asked kinds.Asked) (*corev1.Binding, error) {
+			return nil, s.binder().Bind(ctx, b.Namespace, b.Name, b, asked.DryRun, func(runtime.Object) error { return asked.Admit() })
 		},
 		ComponentStatuses: func(ctx context.Context, name string) []*corev1.ComponentStatus {
 			return componentstatus.Read(ctx, componentstatus.Defaults(s.askStore), name)
@@ -200,7 +200,7 @@ func (s *Server) makeAPI() (err error) {
 func (s *Server) paths() *server.Mux {
 	m := server.NewMux()
 	m.Service("/version", onlyGet("application/json", s.serveVersion))
-	s.installProfiles(m)
+	addTo(m, s.config.Profiling.Begin())
 	s.installPages(m)
 	s.fairness.install(m)
 	s.installLogs(m)

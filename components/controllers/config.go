@@ -22,8 +22,10 @@ import (
 	"quintet.dev/quintet/components/controllers/csr"
 	"quintet.dev/quintet/components/controllers/nodeipam"
 	"quintet.dev/quintet/components/controllers/nodelifecycle"
+	"quintet.dev/quintet/internal/certs"
 	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/leader"
+	"quintet.dev/quintet/internal/profiles"
 )
 
 // Config is what a controller manager is made from. DefaultConfig has upstream's defaults; the flags of the same
@@ -58,6 +60,8 @@ type Config struct {
 	// BindAddress and SecurePort are where health and metrics are served; no port, no server.
 	BindAddress                    string
 	SecurePort                     int
+	Handshakes                     certs.Handshakes
+	Profiling                      profiles.Options
 	TLSCertFile, TLSPrivateKeyFile string
 
 	AllocateNodeCIDRs     bool
@@ -128,6 +132,7 @@ func DefaultConfig() Config {
 		Access:               delegated.Default(),
 		BindAddress:          "0.0.0.0",
 		SecurePort:           10257,
+		Profiling:            profiles.Options{On: true},
 		NodeCIDRMaskSizeIPv4: 24,
 		NodeCIDRMaskSizeIPv6: 64,
 		LeaderElection:       leader.Default("kube-controller-manager"),

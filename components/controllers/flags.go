@@ -19,12 +19,15 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.KubeAPIContentType, "kube-api-content-type", c.KubeAPIContentType, "encoding of built-in objects on the wire: application/vnd.kubernetes.protobuf or application/json")
 	fs.DurationVar(&c.MinResyncPeriod, "min-resync-period", c.MinResyncPeriod, "how often every object is looked at again without an event")
 
-	fs.StringSliceVar(&c.Controllers, "controllers", c.Controllers, "controllers to run: '*' is all, 'name' is that one, '-name' is not that one; all: "+names())
+	fs.StringSliceVar(&c.Controllers, "controllers", c.Controllers, "controllers to run: '*' is all but "+signerName+" and "+cleanerName+", 'name' is that one, '-name' is not that one; all: "+names())
 	fs.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "features, name=true|false; there is but one that can be set: "+storageVersionMigrator)
 	fs.BoolVar(&c.UseServiceAccountCredentials, "use-service-account-credentials", c.UseServiceAccountCredentials, "let each controller speak as a service account of its own")
 
 	c.LeaderElection.AddFlags(fs, "kube-controller-manager")
 
+	c.Handshakes.AddFlags(fs)
+	c.Profiling.AddFlags(fs)
+	fs.String("cluster-name", "kubernetes", "the cluster's name; only cloud providers, which are programs of their own today, made use of it")
 	c.Access.AddFlags(fs)
 	fs.StringVar(&c.BindAddress, "bind-address", c.BindAddress, "IP address to serve health and metrics on")
 	fs.IntVar(&c.SecurePort, "secure-port", c.SecurePort, "port to serve health and metrics on; 0 serves nothing")

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"quintet.dev/quintet/components/controllers/bootstrapsigner"
 	"quintet.dev/quintet/components/controllers/clusterroleaggregation"
 	"quintet.dev/quintet/components/controllers/cronjob"
 	"quintet.dev/quintet/components/controllers/csr"
@@ -25,6 +26,7 @@ import (
 	"quintet.dev/quintet/components/controllers/statefulset"
 	"quintet.dev/quintet/components/controllers/storageprotection"
 	"quintet.dev/quintet/components/controllers/tainteviction"
+	"quintet.dev/quintet/components/controllers/tokencleaner"
 	"quintet.dev/quintet/components/controllers/ttlafterfinished"
 )
 
@@ -117,9 +119,17 @@ func list() []entry {
 			plain(servicecidrs.New), "networking.k8s.io/v1/servicecidrs"},
 		{"storage-version-migrator-controller", "svm", "storage-version-migrator-controller", "storage-version-migrator-controller", five, makeStorageMigrator,
 			"storagemigration.k8s.io/v1beta1/storageversionmigrations"},
+		{signerName, "bootstrapsigner", "bootstrap-signer", "bootstrapsigner", one, plain(bootstrapsigner.New), ""},
+		{cleanerName, "tokencleaner", "token-cleaner", "tokencleaner", one, plain(tokencleaner.New), ""},
 		{"node-ipam-controller", "nodeipam", "node-controller", "cidrAllocator", one, makeNodeIPAM, ""},
 	}
 }
+
+// Controllers that "*" doesn't mean: few clusters have bootstrap tokens, and those name them.
+const (
+	signerName  = "bootstrap-signer-controller"
+	cleanerName = "token-cleaner-controller"
+)
 
 // plain is a controller that needs nothing but its environment.
 func plain[C runner.Controller](make func(runner.Env) (C, error)) func(*host, runner.Env) (runner.Controller, error) {
@@ -156,7 +166,7 @@ func (c *Config) enabled() ([]entry, error) {
 	}
 	var enabled []entry
 	for _, e := range all {
-		if on, mentioned := chosen[e.name]; on || (star && !mentioned) {
+		if on, mentioned := chosen[e.name]; on || (star && !mentioned && e.name != signerName && e.name != cleanerName) {
 			enabled = append(enabled, e)
 		}
 	}

@@ -72,7 +72,8 @@ func (m *Manager) diagnostics(ctx context.Context) (*diagnostics.Server, error) 
 	if err != nil {
 		return nil, err
 	}
-	server := &diagnostics.Server{Gate: gate, Metrics: m.registry, Program: zpages.New("kube-controller-manager", c.Clock.Now, c.CommandLine)}
+	server := &diagnostics.Server{Gate: gate, Metrics: m.registry, Handshakes: c.Handshakes, Profiling: c.Profiling,
+		Program: zpages.New("kube-controller-manager", c.Clock.Now, c.CommandLine)}
 	if c.TLSCertFile != "" {
 		if server.Certificate, err = certs.Follow("--tls-cert-file, --tls-private-key-file", c.TLSCertFile, c.TLSPrivateKeyFile, c.Clock); err != nil {
 			return nil, err

@@ -11,9 +11,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/internal/certs"
 	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/kubeconfig"
 	"quintet.dev/quintet/internal/leader"
+	"quintet.dev/quintet/internal/profiles"
 )
 
 // Config of a Scheduler. The zero value of a field takes upstream's default, but for those of Leader.
@@ -46,6 +48,8 @@ type Config struct {
 	Listener    net.Listener
 	CertFile    string
 	KeyFile     string
+	Handshakes  certs.Handshakes
+	Profiling   profiles.Options
 	// Access is who may see what is served.
 	Access delegated.Options
 

@@ -19,6 +19,9 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.SecurePort, "secure-port", 10259, "Port that serves health and metrics over TLS; 0 serves none.")
 	fs.StringVar(&c.CertFile, "tls-cert-file", c.CertFile, "Certificate (PEM) of --secure-port; without one, a self-signed one is made.")
 	fs.StringVar(&c.KeyFile, "tls-private-key-file", c.KeyFile, "Key (PEM) of --tls-cert-file.")
+	c.Handshakes.AddFlags(fs)
+	c.Profiling.On = true
+	c.Profiling.AddFlags(fs)
 	c.Access = delegated.Default()
 	c.Access.TolerateLookupFailure = true
 	c.Access.AddFlags(fs)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	componentv1alpha1 "k8s.io/component-base/config/v1alpha1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
+	"k8s.io/utils/ptr"
 )
 
 // load reads File; flags that were given win over it.
@@ -53,6 +54,10 @@ func (c *Config) apply(file *configv1.KubeSchedulerConfiguration) error {
 	override(c, "kube-api-qps", &c.QPS, file.ClientConnection.QPS)
 	override(c, "kube-api-burst", &c.Burst, int(file.ClientConnection.Burst))
 	c.applyLeader(&file.LeaderElection)
+	if p := file.EnableProfiling; p != nil && !c.given("profiling") {
+		c.Profiling.On = *p
+	}
+	override(c, "contention-profiling", &c.Profiling.Contention, ptr.Deref(file.EnableContentionProfiling, false))
 	if file.PercentageOfNodesToScore != nil {
 		c.Percentage = int(*file.PercentageOfNodesToScore)
 	}
@@ -111,8 +116,6 @@ func unsupported(file *configv1.KubeSchedulerConfiguration) error {
 	}{
 		{"extenders", len(file.Extenders) > 0},
 		{"delayCacheUntilActive", file.DelayCacheUntilActive},
-		{"enableProfiling", file.EnableProfiling != nil && *file.EnableProfiling},
-		{"enableContentionProfiling", file.EnableContentionProfiling != nil && *file.EnableContentionProfiling},
 		{"clientConnection.acceptContentTypes", file.ClientConnection.AcceptContentTypes != ""},
 		{"clientConnection.contentType", file.ClientConnection.ContentType != "" && file.ClientConnection.ContentType != runtime.ContentTypeProtobuf},
 		{"parallelism", file.Parallelism != nil && *file.Parallelism != upstreamParallelism}, // a cycle needs one core

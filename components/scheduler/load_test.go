@@ -43,6 +43,8 @@ clientConnection: {kubeconfig: /k, qps: 7, burst: 9}
 percentageOfNodesToScore: 50
 podInitialBackoffSeconds: 2
 podMaxBackoffSeconds: 20
+enableProfiling: false
+enableContentionProfiling: true
 profiles:
 - schedulerName: one
   percentageOfNodesToScore: 70
@@ -64,6 +66,9 @@ profiles:
 	}
 	if c.Kubeconfig != "/k" || c.QPS != 8 || c.Burst != 9 || c.Percentage != 50 || c.InitialBackoff != 2*time.Second || c.MaxBackoff != 20*time.Second {
 		t.Errorf("config %+v", c)
+	}
+	if c.Profiling.On || !c.Profiling.Contention {
+		t.Errorf("profiling %+v", c.Profiling)
 	}
 	profiles, _, err := build(c)
 	if err != nil {

@@ -126,7 +126,8 @@ func (s *Scheduler) serve(ctx context.Context, group *errgroup.Group) error {
 		return errors.Join(err, listener.Close())
 	}
 	server := &diagnostics.Server{
-		Listener: listener, Gate: gate, Metrics: s.metrics.registry, Ready: s.ready, Program: zpages.New("kube-scheduler", c.Clock.Now, c.CommandLine),
+		Listener: listener, Gate: gate, Metrics: s.metrics.registry, Ready: s.ready, Handshakes: c.Handshakes, Profiling: c.Profiling,
+		Program: zpages.New("kube-scheduler", c.Clock.Now, c.CommandLine),
 	}
 	if c.CertFile != "" {
 		if server.Certificate, err = certs.Follow("--tls-cert-file, --tls-private-key-file", c.CertFile, c.KeyFile, c.Clock); err != nil {

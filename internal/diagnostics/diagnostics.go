@@ -20,6 +20,7 @@ import (
 
 	"quintet.dev/quintet/internal/certs"
 	"quintet.dev/quintet/internal/delegated"
+	"quintet.dev/quintet/internal/profiles"
 	"quintet.dev/quintet/internal/zpages"
 )
 
@@ -31,10 +32,13 @@ type Server struct {
 	Gate *delegated.Gate
 	// Certificate serves TLS; a self-signed one is made when it is nil.
 	Certificate *certs.Files
+	Handshakes  certs.Handshakes
 	// Metrics are served on /metrics; nil serves none.
 	Metrics prometheus.Gatherer
 	// Live and Ready tell why the component is not; nil means it always is.
 	Live, Ready func() error
+	// Profiling is served as far as that is wanted.
+	Profiling profiles.Options
 	// Program is what /statusz and /flagz tell of; nil serves neither. Run sets its paths.
 	Program *zpages.Program
 }
@@ -67,7 +71,10 @@ func (s *Server) Run(ctx context.Context) error {
 
 // tls asks clients for certificates where they can be known by them.
 func (s *Server) tls() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	config, err := s.Handshakes.TLS()
+	if err != nil {
+		return nil, err
+	}
 	if s.Certificate != nil {
 		config.GetCertificate = s.Certificate.Get
 	} else {
@@ -99,6 +106,9 @@ func (s *Server) handler() http.Handler {
 	}
 	mux := http.NewServeMux()
 	for path, h := range handlers {
+		mux.Handle(path, h)
+	}
+	for path, h := range s.Profiling.Begin() {
 		mux.Handle(path, h)
 	}
 	return mux

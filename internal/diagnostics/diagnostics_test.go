@@ -16,6 +16,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/internal/delegated"
+	"quintet.dev/quintet/internal/profiles"
 	"quintet.dev/quintet/internal/zpages"
 )
 
@@ -30,12 +31,12 @@ func TestServer(t *testing.T) {
 	flags := func() map[string]string { return map[string]string{"secure-port": "10259"} }
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	options := delegated.Default()
-	options.AlwaysAllowPaths = append(options.AlwaysAllowPaths, "/metrics", "/statusz", "/other")
+	options.AlwaysAllowPaths = append(options.AlwaysAllowPaths, "/metrics", "/statusz", "/other", "/debug/pprof/")
 	gate, err := delegated.New(t.Context(), options, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Gate: gate, Listener: listener, Metrics: registry, Program: zpages.New("kube-player", time.Now, flags), Ready: func() error { return errors.New("caches are not filled yet") }}
+	s := &Server{Profiling: profiles.Options{On: true}, Gate: gate, Listener: listener, Metrics: registry, Program: zpages.New("kube-player", time.Now, flags), Ready: func() error { return errors.New("caches are not filled yet") }}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
@@ -51,6 +52,10 @@ func TestServer(t *testing.T) {
 		"/statusz": {http.StatusOK, "/flagz /healthz /livez /metrics /readyz /statusz"},
 		"/flagz":   {http.StatusForbidden, "system:anonymous"},
 		"/other":   {http.StatusNotFound, ""},
+
+		"/debug/pprof/":          {http.StatusOK, "goroutine"},
+		"/debug/pprof/goroutine": {http.StatusForbidden, "system:anonymous"},
+		"/debug/flags/v":         {http.StatusForbidden, "system:anonymous"},
 	} {
 		response, err := client.Get("https://" + listener.Addr().String() + path)
 		if err != nil {

@@ -18,7 +18,7 @@ const (
 	share = 50       // percent of what is alive, at least
 	busy  = 40 << 20 // bytes that a busy program may add at least
 	room  = 80 << 20 // bytes that a busy program may have, however little of it is alive
-	large = 96 << 20 // bytes alive from which a busy program may take more than busy
+	large = 56 << 20 // bytes alive from which a busy program may take more than busy
 	calm  = 12 << 20
 	// often is the time between two collections below which a program counts as busy.
 	often = 2 * time.Second

@@ -106,12 +106,14 @@ func (c *Containers) Prepare(ctx context.Context, members []backend.Placement) (
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.network = subnet
+	var free ports
+	defer free.release()
 	ip := subnet.Addr().Next() // the network's own address; the next is the gateway's
 	for _, m := range members {
 		ip = ip.Next()
 		p := place{ip: ip}
 		if m.Port != 0 {
-			if p.published, err = freePort(); err != nil {
+			if p.published, err = free.next(); err != nil {
 				return nil, err
 			}
 		}
@@ -120,15 +122,23 @@ func (c *Containers) Prepare(ctx context.Context, members []backend.Placement) (
 	return site{c}, nil
 }
 
-// freePort reserves a port by number: a container that is restarted must keep its port, which Docker grants only to
-// a number given at its creation.
-func freePort() (int, error) {
+// ports chooses ports by number: a container that is restarted must keep its port, which Docker grants only to a number given
+// at its creation. Each is held until all are chosen, lest one be chosen twice.
+type ports []net.Listener
+
+func (p *ports) next() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return 0, err
 	}
-	defer listener.Close()
+	*p = append(*p, listener)
 	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+func (p *ports) release() {
+	for _, listener := range *p {
+		_ = listener.Close()
+	}
 }
 
 // Close removes the cluster's containers, their volumes, and its network.

@@ -3,7 +3,9 @@ package containers
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -68,4 +70,29 @@ func TestMissingImageSaysWhatToDo(t *testing.T) {
 	if err := c.imageMissing(t.Context(), "quintet/nothing:dev"); err == nil {
 		t.Error("no error for an image that does not exist")
 	}
+}
+
+// TestPortsDiffer: what is chosen for one container is chosen for no other, and may be listened on afterwards.
+func TestPortsDiffer(t *testing.T) {
+	var free ports
+	chosen := map[int]bool{}
+	for range 500 {
+		port, err := free.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if chosen[port] {
+			t.Fatalf("%d is chosen twice", port)
+		}
+		chosen[port] = true
+	}
+	free.release()
+	for port := range chosen {
+		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			_ = listener.Close()
+			return // some other program may have got one of them meanwhile, but not all
+		}
+	}
+	t.Error("none can be listened on")
 }

@@ -113,12 +113,7 @@ func (a *Aggregator) Serve(table []*kinds.Kind, defined []schema.GroupVersion) e
 	return a.tell()
 }
 
-func (a *Aggregator) poke() {
-	select {
-	case a.wake <- struct{}{}:
-	default:
-	}
-}
+func (a *Aggregator) poke() { signal(a.wake) }
 
 // Sync writes the APIServices of what this server serves itself, and begins to pass on requests for the others. It is
 // called before Run, so that a server isn't ready without them.
@@ -177,7 +172,7 @@ func (a *Aggregator) pass(ctx context.Context) error {
 	a.mu.Unlock()
 	problem := a.register(ctx, stored, own)
 	a.follow(stored)
-	return errors.Join(problem, a.tell())
+	return errors.Join(problem, a.insist(ctx, stored), a.tell())
 }
 
 func (a *Aggregator) stored(ctx context.Context) ([]*apiService, error) {
@@ -196,6 +191,7 @@ func (a *Aggregator) follow(stored []*apiService) {
 		if r == nil || r.pair != pair || !reflect.DeepEqual(r.spec, &s.Spec) {
 			r = a.newRemote(s, pair)
 		}
+		r.contest(s)
 		remotes[s.Name] = r
 		table[r.groupVersion()] = route{r, helper.IsAPIServiceConditionTrue(s, apiregistrationv1.Available)}
 	}

@@ -37,6 +37,7 @@ const (
 // run looks at the server until ctx ends: when something that it depends on changes, and every now and then.
 func (r *remote) run(ctx context.Context) {
 	retry := firstRetry
+	contested, calm := r.contested, (<-chan time.Time)(nil)
 	for {
 		condition := r.check(ctx)
 		if ctx.Err() != nil {
@@ -57,6 +58,10 @@ func (r *remote) run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-r.wake:
+		case <-contested: // perhaps by another server that sees it otherwise: the two must not write as fast as they can
+			contested, calm = nil, r.owner.config.Clock.After(firstRetry)
+		case <-calm:
+			contested, calm = r.contested, nil
 		case <-r.owner.config.Clock.After(pause):
 		}
 	}
@@ -196,6 +201,9 @@ func (r *remote) tell(ctx context.Context, condition apiregistrationv1.APIServic
 	})
 	if err == nil && lost && condition.Status != apiregistrationv1.ConditionTrue {
 		r.owner.metrics.marked.WithLabelValues(r.name, condition.Reason).Inc()
+	}
+	if err == nil {
+		r.told.Store(&condition)
 	}
 	if apierrors.IsNotFound(err) || errors.Is(err, errOutdated) {
 		return nil // it is about to be given up

@@ -1,13 +1,20 @@
 package aggregation
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 	"k8s.io/utils/ptr"
+
+	"quintet.dev/quintet/components/apiserver/aggregation/aggregationtest"
+	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
 func TestLacks(t *testing.T) {
@@ -58,5 +65,36 @@ func TestLacks(t *testing.T) {
 				t.Errorf("%q, %q", reason, message)
 			}
 		})
+	}
+}
+
+// TestInsistsOnWhatItKnows: a status that somebody else has written, or taken away, is set right at once, not at the next look.
+func TestInsistsOnWhatItKnows(t *testing.T) {
+	f := start(t, (&aggregationtest.Server{}).Start(t))
+	f.untilServed(t)
+	f.store.Put(resource, &apiService{ObjectMeta: metav1.ObjectMeta{Name: "v1.local.example.com"}, Spec: apiregistrationv1.APIServiceSpec{
+		Group: "local.example.com", Version: "v1", GroupPriorityMinimum: 1, VersionPriority: 1,
+	}})
+	is := func(name, reason string) func(context.Context) (bool, error) {
+		return func(ctx context.Context) (bool, error) {
+			obj, err := f.store.Get(ctx, resource, "", name)
+			if err != nil {
+				return false, err
+			}
+			c := helper.GetAPIServiceConditionByType(obj.(*apiService), apiregistrationv1.Available)
+			return c != nil && c.Status == apiregistrationv1.ConditionTrue && c.Reason == reason, nil
+		}
+	}
+	wipe := func(obj kinds.Object) (kinds.Object, error) {
+		obj.(*apiService).Status = apiregistrationv1.APIServiceStatus{}
+		return obj, nil
+	}
+	for name, reason := range map[string]string{"v1.local.example.com": "Local", f.name: "Passed"} {
+		if _, err := f.store.UpdateStatus(t.Context(), resource, "", name, wipe); err != nil {
+			t.Fatal(err)
+		}
+		if err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, 20*time.Second, true, is(name, reason)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

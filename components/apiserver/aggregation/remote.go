@@ -32,6 +32,9 @@ type remote struct {
 	broken    error
 
 	wake chan struct{}
+	// told is the condition that this server last wrote; contested tells that somebody said otherwise.
+	told      atomic.Pointer[apiregistrationv1.APIServiceCondition]
+	contested chan struct{}
 
 	described atomic.Pointer[description]
 	documents documents
@@ -46,7 +49,7 @@ type description struct {
 }
 
 func (a *Aggregator) newRemote(s *apiService, pair *keyPair) *remote {
-	r := &remote{name: s.Name, spec: &s.Spec, pair: pair, owner: a, wake: make(chan struct{}, 1)}
+	r := &remote{name: s.Name, spec: &s.Spec, pair: pair, owner: a, wake: make(chan struct{}, 1), contested: make(chan struct{}, 1)}
 	r.transport, r.broken = newTransport(r.spec, pair, a.config.Dial)
 	r.via = a.metrics.certificates(r.transport)
 	return r
@@ -90,9 +93,11 @@ func (r *remote) close() {
 }
 
 // poke makes the remote be looked at now.
-func (r *remote) poke() {
+func (r *remote) poke() { signal(r.wake) }
+
+func signal(c chan<- struct{}) {
 	select {
-	case r.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }

@@ -19,6 +19,7 @@ import (
 // Books are those of one kind, as one of its doors has them. They are safe for concurrent use.
 type Books struct {
 	goType      reflect.Type
+	empty       metav1.Object
 	plan        *plan
 	version     string
 	subresource string
@@ -39,7 +40,7 @@ func New(goType reflect.Type, of *typed.TypedValue, version, subresource string,
 			f.plan = f.plan.without("managedFields") // see Update
 		}
 	}
-	return &Books{goType: goType, plan: root, version: version, subresource: subresource, filter: filter,
+	return &Books{goType: goType, empty: reflect.New(goType).Interface().(metav1.Object), plan: root, version: version, subresource: subresource, filter: filter,
 		verbatim: IsVerbatim(goType), sets: sets{of: of}}
 }
 
@@ -80,9 +81,12 @@ type entry struct {
 	set *fieldpath.Set
 }
 
-// Update returns the managed fields of next, which manager makes of live; live is the empty object for a new one. Neither is
+// Update returns the managed fields of next, which manager makes of live; live is nil for a new one. Neither is
 // changed, and the result shares no memory with them that anybody may change. ok is false if it takes structured merge to tell.
 func (b *Books) Update(live, next metav1.Object, manager string, now time.Time) (_ []metav1.ManagedFieldsEntry, ok bool) {
+	if live == nil {
+		live = b.empty
+	}
 	from, to := reflect.ValueOf(live).Elem(), reflect.ValueOf(next).Elem()
 	if from.Type() != b.goType || to.Type() != b.goType {
 		return nil, false

@@ -149,7 +149,7 @@ func TestFirst(t *testing.T) {
 		t.Helper()
 		next := configMap(data)
 		next.UID, next.Finalizers = "", finalizers
-		entries, ok := b.Update(&corev1.ConfigMap{}, next, "m", time.Unix(5, 0))
+		entries, ok := b.Update(nil, next, "m", time.Unix(5, 0))
 		if !ok || len(entries) != 1 || entries[0].Manager != "m" || !entries[0].Time.Equal(&metav1.Time{Time: time.Unix(5, 0)}) {
 			t.Fatalf("%v %v", ok, entries)
 		}
@@ -172,7 +172,7 @@ func TestFirst(t *testing.T) {
 	if book(map[string]string{"k": "1"}) != book(map[string]string{"k": "2"}) || book(map[string]string{"k": "1"}) == book(map[string]string{"l": "1"}) {
 		t.Error("values tell outlines apart, or keys don't")
 	}
-	if _, ok := b.Update(&corev1.ConfigMap{}, &corev1.ConfigMap{Data: map[string]string{"k": "1"}}, "\xff", time.Now()); ok {
+	if _, ok := b.Update(nil, &corev1.ConfigMap{Data: map[string]string{"k": "1"}}, "\xff", time.Now()); ok {
 		t.Error("a manager is booked who can't be spelled")
 	}
 }

@@ -11,7 +11,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"quintet.dev/quintet/components/apiserver/authn"
@@ -220,6 +222,30 @@ func eventually(t *testing.T, check func() bool) {
 	for deadline := time.Now().Add(20 * time.Second); !check(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("in vain")
+		}
+	}
+}
+
+// TestServiceCIDROfBothFamilies: addresses of one family are joined by those of the other, which a server has been given since; others stay
+// as they are, and nobody says of them that they are ready.
+func TestServiceCIDROfBothFamilies(t *testing.T) {
+	ctx, clk := context.Background(), testingclock.NewFakeClock(time.Unix(1700000000, 0))
+	resource := networkingv1.Resource("servicecidrs")
+	both := []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16"), netip.MustParsePrefix("fd00::/108")}
+	for first, want := range map[string][]string{"10.96.0.0/16": {"10.96.0.0/16", "fd00::/108"}, "10.97.0.0/16": {"10.97.0.0/16"}} {
+		store := &objectstest.Store{}
+		store.Put(resource, &networkingv1.ServiceCIDR{
+			ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"}, Spec: networkingv1.ServiceCIDRSpec{CIDRs: []string{first}}})
+		b := newBootstrap(store, "host", "192.0.2.1", clk)
+		b.cfg.ServiceCIDRs = both
+		for range 2 {
+			if err := b.ensureServiceCIDR(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := objects.As[*networkingv1.ServiceCIDR](store.Get(ctx, resource, "", "kubernetes"))
+		if err != nil || !slices.Equal(got.Spec.CIDRs, want) || len(got.Status.Conditions) != len(want)-1 {
+			t.Errorf("%s became %+v, %v", first, got, err)
 		}
 	}
 }

@@ -2,14 +2,20 @@ package bootstrap
 
 import (
 	"context"
+	"slices"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metaapply "k8s.io/client-go/applyconfigurations/meta/v1"
+	networkingapply "k8s.io/client-go/applyconfigurations/networking/v1"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
+
+// serviceCIDRManager is who tells that the addresses of this server's configuration can be taken, as upstream's controller does.
+const serviceCIDRManager = "kubernetes-service-cidr-controller"
 
 // ensureServiceCIDR makes the object that tells which addresses Services get by this server's configuration. Later ranges
 // come as further objects (KEP-1880), so one that is there keeps its ranges.
@@ -26,16 +32,25 @@ func (b *Bootstrap) ensureServiceCIDR(ctx context.Context) error {
 		return err
 	}
 	current, err := objects.As[*networkingv1.ServiceCIDR](b.cfg.Objects.Live(ctx, resource, "", serviceName))
-	if err != nil || current.DeletionTimestamp != nil ||
-		meta.FindStatusCondition(current.Status.Conditions, networkingv1.ServiceCIDRConditionReady) != nil {
-		return err // once it stands, the condition is the controllers' business
+	if err != nil {
+		return err
 	}
-	_, err = b.cfg.Objects.UpdateStatus(ctx, resource, "", serviceName, func(stored kinds.Object) (kinds.Object, error) {
-		meta.SetStatusCondition(&stored.(*networkingv1.ServiceCIDR).Status.Conditions, metav1.Condition{
-			Type: networkingv1.ServiceCIDRConditionReady, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(b.cfg.Clock.Now()),
-			Message: "Kubernetes default Service CIDR is ready",
+	if is, was := cidr.Spec.CIDRs, current.Spec.CIDRs; len(is) == 2 && len(was) == 1 && is[0] == was[0] {
+		_, err = b.cfg.Objects.Update(ctx, resource, "", serviceName, func(stored kinds.Object) (kinds.Object, error) {
+			stored.(*networkingv1.ServiceCIDR).Spec.CIDRs = is // of the other family, too
+			return stored, nil
 		})
-		return stored, nil
-	})
+		return err
+	}
+	if current.DeletionTimestamp != nil || !slices.Equal(current.Spec.CIDRs, cidr.Spec.CIDRs) {
+		return nil
+	}
+	const ready = networkingv1.ServiceCIDRConditionReady
+	if c := meta.FindStatusCondition(current.Status.Conditions, ready); c != nil && c.Status != metav1.ConditionUnknown {
+		return nil // once it stands, the condition is the controllers' business
+	}
+	status := networkingapply.ServiceCIDRStatus().WithConditions(metaapply.Condition().WithType(ready).WithStatus(metav1.ConditionTrue).
+		WithMessage("Kubernetes default Service CIDR is ready").WithLastTransitionTime(metav1.NewTime(b.cfg.Clock.Now())))
+	_, err = b.cfg.Objects.ApplyStatus(ctx, resource, "", serviceName, serviceCIDRManager, networkingapply.ServiceCIDR(serviceName).WithStatus(status))
 	return err
 }

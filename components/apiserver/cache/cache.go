@@ -44,13 +44,15 @@ type Cache struct {
 	loading  []storage.Event // what came before the first install; nil afterwards
 	loaded   bool
 	state    tree
-	bytes    int64     // of what is in state, in the store
-	events   int64     // seen
-	last     int64     // revision of the last change
-	view     *snapshot // of state, nil when it has changed since
+	bytes    int64                       // of what is in state, in the store
+	versions map[schema.GroupVersion]int // how much of the state is in which version, if it is of a custom resource
+	events   int64                       // seen
+	last     int64                       // revision of the last change
+	view     *snapshot                   // of state, nil when it has changed since
 	kept     []*snapshot
 	history  ring
 	watchers registry
+	sought   Entry // by Peek: has the key alone
 }
 
 // tree is the state: entries by key, and by (value, key) for each index.
@@ -90,7 +92,7 @@ func newCache(s *Set, kind *kinds.Kind) *Cache {
 		stored:   serial.NewStorage(kind, s.config.mediaOf(kind)),
 		formats:  makeFormats(kind, s.budget),
 		ready:    make(chan struct{}), closed: make(chan struct{}),
-		history: ring{limit: s.config.Events},
+		history: ring{limit: s.config.Events}, versions: map[schema.GroupVersion]int{},
 	}
 	for _, field := range kind.Indexed {
 		c.indexed = append(c.indexed, index{field: field, value: fieldOf(kind, field)})
@@ -204,6 +206,7 @@ func (c *Cache) installFirst(content []*Entry, revision int64) {
 
 func (c *Cache) installLocked(content []*Entry, revision int64) {
 	c.state, c.bytes = newTree(len(c.indexed)), 0
+	clear(c.versions)
 	c.broken.settle()
 	c.counts.loads.Add(1)
 	c.counts.loaded.Add(int64(len(content)))
@@ -227,16 +230,19 @@ func (c *Cache) installLocked(content []*Entry, revision int64) {
 	}
 }
 
-// apply takes an event of the store. Events come one by one, from one goroutine.
-func (c *Cache) apply(e *storage.Event) {
+// apply takes the events of one revision of the store, between which nobody looks. Revisions come one by one, from one goroutine.
+func (c *Cache) apply(events ...storage.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.loaded {
-		c.loading = append(c.loading, *e)
+		c.loading = append(c.loading, events...)
 		return
 	}
-	if e.Revision > c.last {
-		c.change(e)
+	if events[0].Revision <= c.last {
+		return
+	}
+	for i := range events {
+		c.change(&events[i])
 	}
 }
 
@@ -300,6 +306,7 @@ func (c *Cache) forget(now time.Time) {
 // enter takes an entry that was put into the state into all that is derived from it; leave takes it out.
 func (c *Cache) enter(e *Entry) {
 	c.bytes += int64(e.size)
+	c.count(e, 1)
 	for i := range c.indexed {
 		c.state.indexes[i].Set(indexed{c.indexed[i].value(e.Object), e})
 	}
@@ -307,9 +314,24 @@ func (c *Cache) enter(e *Entry) {
 
 func (c *Cache) leave(e *Entry) {
 	c.bytes -= int64(e.size)
+	c.count(e, -1)
 	for i := range c.indexed {
 		c.state.indexes[i].Delete(indexed{c.indexed[i].value(e.Object), e})
 	}
+}
+
+// count keeps account of versions. Only custom resources lie in memory in several.
+func (c *Cache) count(e *Entry, by int) {
+	if c.kind.Custom != nil {
+		c.versions[e.Object.GetObjectKind().GroupVersionKind().GroupVersion()] += by
+	}
+}
+
+// AllIn tells whether all objects of a custom resource lie in memory in this version.
+func (c *Cache) AllIn(version schema.GroupVersion) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.versions[version] == c.state.items.Len()
 }
 
 func (c *Cache) close() {
@@ -344,14 +366,18 @@ func (c *Cache) Stats() Stats {
 func (c *Cache) Peek(key string) (*Entry, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.state.items.Get(&Entry{Key: key})
+	c.sought.Key = key
+	return c.state.items.Get(&c.sought)
 }
 
 // PeekList calls yield for the entries of a namespace ("" for all) as the cache has them now, in the order of their keys,
 // until it returns false.
 func (c *Cache) PeekList(namespace string, yield func(*Entry) bool) {
-	prefix := c.scope(namespace)
 	s, _ := c.snapshotNow()
+	if s.items.Len() == 0 {
+		return
+	}
+	prefix := c.scope(namespace)
 	s.items.Ascend(&Entry{Key: prefix}, func(e *Entry) bool {
 		return strings.HasPrefix(e.Key, prefix) && yield(e)
 	})

@@ -78,7 +78,8 @@ type Format struct {
 
 	of     *kinds.Kind
 	budget *budget
-	last   atomic.Pointer[Frames] // that a crowd was sent
+	shared [4]atomic.Pointer[Frames] // that crowds were sent: who is slow has more to read than others
+	turn   atomic.Uint32             // of shared
 }
 
 // Encoded returns the body of the object in a format (see package serial), which must not be changed. It is kept, as far as

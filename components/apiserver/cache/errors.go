@@ -95,7 +95,9 @@ func (c *Cache) errStore(err error, verb string) error {
 		return nil
 	case errors.As(err, &status):
 		return err
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, context.DeadlineExceeded):
+		return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
+	case errors.Is(err, context.Canceled):
 		return apierrors.NewServerTimeout(c.resource, verb, 0)
 	case errors.Is(err, errWentBack):
 		return apierrors.NewServiceUnavailable(err.Error())

@@ -35,7 +35,7 @@ func TestStoreFailures(t *testing.T) {
 	}
 	ended, cancel := context.WithTimeout(f.ctx, 0)
 	defer cancel()
-	if err := f.pods.errWrite(ended.Err(), "create"); !apierrors.IsServerTimeout(err) {
+	if err := f.pods.errWrite(ended.Err(), "create"); !apierrors.IsTimeout(err) {
 		t.Errorf("no answer in time: %v", err)
 	}
 }

@@ -17,30 +17,57 @@ type Frames struct {
 // Reset makes room for other events.
 func (f *Frames) Reset() { f.Bytes, f.Ends = f.Bytes[:0], f.Ends[:0] }
 
-// maxShared is how large frames may be that are kept for others, in bytes.
-const maxShared = 64 << 10
+// Given are the frames as they are to be sent. Large ones are no longer f's then: a watch that began with many objects would hold on
+// to them for as long as it lasts.
+func (f *Frames) Given() *Frames {
+	if cap(f.Bytes) <= maxKept {
+		return f
+	}
+	out := *f
+	*f = Frames{}
+	return &out
+}
+
+// maxKept is how large frames may be that are kept, for others or for what is written next, in bytes.
+const maxKept = 64 << 10
 
 // Frame writes what Next has returned, in a format. One of a crowd gets what was written for another, as most of them are told the
-// same; who is alone gets own, which it is to give again.
+// same; who is alone gets own, which it is to give again, if they are not large.
 func (w *Watcher) Frame(format *Format, events []Event, own *Frames) (*Frames, error) {
 	if !w.crowded {
 		own.Reset()
-		return own, own.append(format, events)
+		err := own.append(format, events)
+		return own.Given(), err
 	}
-	if last := format.last.Load(); last != nil && slices.Equal(last.events, events) {
-		return last, nil
+	for i := range format.shared {
+		if s := format.shared[i].Load(); s != nil && slices.Equal(s.events, events) {
+			return s, nil
+		}
 	}
 	made := &Frames{events: slices.Clone(events)}
 	if err := made.append(format, events); err != nil {
 		return nil, err
 	}
-	if len(made.Bytes) <= maxShared {
-		format.last.Store(made)
+	if len(made.Bytes) <= maxKept {
+		oldest := format.turn.Add(1) % uint32(len(format.shared))
+		format.shared[oldest].Store(made)
 	}
 	return made, nil
 }
 
+// around is about what an event takes beside its object, in bytes.
+const around = 96
+
 func (f *Frames) append(format *Format, events []Event) error {
+	size := 0
+	for _, e := range events {
+		body, err := e.Entry.Encoded(format)
+		if err != nil {
+			return err
+		}
+		size += len(body) + around
+	}
+	f.Bytes = slices.Grow(f.Bytes, size)
 	for _, e := range events {
 		body, err := e.Entry.Encoded(format)
 		if err != nil {

@@ -3,6 +3,7 @@ package cache
 import (
 	"bytes"
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,7 +56,28 @@ func TestFrames(t *testing.T) {
 			t.Errorf("alone: %s, the crowd: %s", own.Bytes, shared.Bytes)
 		}
 	}
-	if f.pods.Format(corev1.SchemeGroupVersion, serial.Protobuf, Whole).last.Load() != nil {
+	if f.pods.Format(corev1.SchemeGroupVersion, serial.Protobuf, Whole).turn.Load() != 0 {
 		t.Error("somebody has asked for protobuf")
+	}
+}
+
+// TestLargeFrames are sent and not kept, be it for others or by the watch that they were written for.
+func TestLargeFrames(t *testing.T) {
+	f := start(t, memory.New(nil), Config{})
+	f.create("a", "x", "n1")
+	f.alter("a", "x", func(p *corev1.Pod) { p.Annotations = map[string]string{"large": strings.Repeat("x", maxKept)} })
+	w, err := f.pods.Watch(f.ctx, WatchOptions{})
+	f.must(err)
+	defer w.Close()
+	events, err := w.Next(f.ctx)
+	f.must(err)
+	format := f.pods.Format(corev1.SchemeGroupVersion, serial.JSON, Whole)
+	for _, w.crowded = range []bool{false, true} {
+		var own Frames
+		frames, err := w.Frame(format, events, &own)
+		f.must(err)
+		if len(frames.Bytes) <= maxKept || len(frames.Ends) != 1 || own.Bytes != nil || format.shared[1].Load() != nil {
+			t.Errorf("%d bytes of which %d are kept", len(frames.Bytes), cap(own.Bytes))
+		}
 	}
 }

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -38,12 +39,13 @@ func (h *horizon) advance(revision int64) {
 	}
 }
 
-// retreat sets a revision that may be older than the one before.
-func (h *horizon) retreat(revision int64) {
+// withdraw takes back what was reached if that is more than there is. Nobody is to take it for that of a cache that is filled anew.
+func (h *horizon) withdraw(revision int64) {
 	h.mu.Lock()
-	h.revision.Store(min(revision, h.revision.Load()))
-	h.mu.Unlock()
-	h.advance(revision)
+	defer h.mu.Unlock()
+	if revision < h.revision.Load() {
+		h.revision.Store(0)
+	}
 }
 
 // Nudges: events of our prefix come by themselves, but the store's revision may have been moved by keys of others; then
@@ -53,8 +55,8 @@ const (
 	nextNudges = 100 * time.Millisecond
 )
 
-// wait returns when revision is reached, or with ctx's error. It calls nudge while it waits.
-func (h *horizon) wait(ctx context.Context, c clock.Clock, revision int64, nudge func()) error {
+// wait returns when revision is reached, or with ctx's error. It calls nudge while it waits, which may take as long as ctx lasts.
+func (h *horizon) wait(ctx context.Context, c clock.Clock, revision int64, nudge func(context.Context)) error {
 	if h.revision.Load() >= revision {
 		return nil
 	}
@@ -83,7 +85,7 @@ func (h *horizon) wait(ctx context.Context, c clock.Clock, revision int64, nudge
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-timer.C():
-			nudge()
+			nudge(ctx)
 			timer.Reset(nextNudges)
 		}
 	}
@@ -95,7 +97,7 @@ type asker struct {
 	ask func(context.Context) (int64, error)
 	// base is for questions of several.
 	base context.Context
-	// patience is how long an answer is waited for: others can't ask meanwhile.
+	// patience is how long one answer is waited for: others can't ask meanwhile.
 	patience time.Duration
 
 	mu   sync.Mutex
@@ -112,7 +114,17 @@ type question struct {
 	err    error
 }
 
+// current is asked again, in turn with others, as long as ctx lasts: a store that is away for a while may come back.
 func (a *asker) current(ctx context.Context) (int64, error) {
+	for {
+		answer, err := a.once(ctx)
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return answer, err
+		}
+	}
+}
+
+func (a *asker) once(ctx context.Context) (int64, error) {
 	a.mu.Lock()
 	if !a.busy {
 		a.busy = true

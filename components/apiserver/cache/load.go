@@ -3,6 +3,7 @@ package cache
 import (
 	"context"
 	"runtime"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/klog/v2"
@@ -15,30 +16,43 @@ const loadPage = 2000
 
 // load fills all caches with one list over the whole prefix, and returns its revision.
 func (s *Set) load(ctx context.Context) (int64, error) {
-	s.mu.Lock()
-	s.running = true
-	caches := s.caches
-	r := *s.routes.Load()
-	s.mu.Unlock()
+	for {
+		s.mu.Lock()
+		s.running = true
+		caches := s.caches
+		r := *s.routes.Load()
+		s.mu.Unlock()
 
-	for _, c := range caches {
-		c.broken.begin()
-	}
-	pages, revision, err := s.list(ctx, s.prefix, func(key string) []*Cache { return r.of(key[len(s.prefix):]) })
-	if err != nil {
-		return 0, err
-	}
-	contents := make(map[*Cache][]*Entry, len(caches))
-	for _, page := range pages {
-		for _, f := range *page {
-			contents[f.cache] = append(contents[f.cache], f.entry)
+		for _, c := range caches {
+			c.broken.begin()
 		}
+		pages, revision, err := s.list(ctx, s.prefix, func(key string) []*Cache { return r.of(key[len(s.prefix):]) })
+		if err != nil {
+			return 0, err
+		}
+		if s.added(caches) {
+			continue // what came to the new one between its own list and this one is in neither, nor in the watch from here on
+		}
+		contents := make(map[*Cache][]*Entry, len(caches))
+		for _, page := range pages {
+			for _, f := range *page {
+				contents[f.cache] = append(contents[f.cache], f.entry)
+			}
+		}
+		s.reached.withdraw(revision)
+		for _, c := range caches {
+			c.install(contents[c], revision)
+		}
+		s.reached.advance(revision)
+		return revision, nil
 	}
-	for _, c := range caches {
-		c.install(contents[c], revision)
-	}
-	s.reached.retreat(revision)
-	return revision, nil
+}
+
+// added tells whether there are caches now that were not among these.
+func (s *Set) added(before []*Cache) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.caches, func(c *Cache) bool { return !slices.Contains(before, c) })
 }
 
 // loadOne fills a cache that came when the others were there already. Events that arrive meanwhile are kept by the cache.

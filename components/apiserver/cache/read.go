@@ -84,7 +84,7 @@ func (c *Cache) reach(ctx context.Context, revision int64) error {
 	defer func() { c.counts.waits.add(c.set.config.Clock.Since(begin)) }()
 	waiting, cancel := context.WithTimeout(ctx, c.set.patience)
 	defer cancel()
-	err := c.set.reached.wait(waiting, c.set.config.Clock, revision, func() { _ = c.set.config.Store.RequestProgress(c.set.base) })
+	err := c.set.reached.wait(waiting, c.set.config.Clock, revision, func(ctx context.Context) { _ = c.set.config.Store.RequestProgress(ctx) })
 	if err != nil && ctx.Err() == nil {
 		return errTooLarge(revision, c.set.Revision())
 	}

@@ -259,17 +259,38 @@ func (s *Set) follow(ctx context.Context, revision int64) error {
 // apply brings all caches to the revision of a batch, then tells those who wait for it.
 func (s *Set) apply(batch []storage.Event) {
 	r := *s.routes.Load()
-	for i := range batch {
-		e := &batch[i]
+	for from := 0; from < len(batch); {
+		to := from + 1
+		for to < len(batch) && batch[to].Revision == batch[from].Revision {
+			to++
+		}
+		s.applyAt(r, batch[from:to])
+		from = to
+	}
+	s.reached.advance(batch[len(batch)-1].Revision)
+}
+
+// applyAt applies what happened at one revision: one event for nearly all, several where the store takes away all keys of a lease.
+func (s *Set) applyAt(r routes, events []storage.Event) {
+	if e := &events[0]; len(events) == 1 && e.Type != storage.Progress {
+		for _, c := range r.of(e.Key[len(s.prefix):]) {
+			c.apply(*e)
+		}
+		return
+	}
+	of := map[*Cache][]storage.Event{}
+	for _, e := range events {
 		if e.Type == storage.Progress {
 			s.bookmarks.Add(1)
 			continue
 		}
 		for _, c := range r.of(e.Key[len(s.prefix):]) {
-			c.apply(e)
+			of[c] = append(of[c], e)
 		}
 	}
-	s.reached.advance(batch[len(batch)-1].Revision)
+	for c, own := range of {
+		c.apply(own...)
+	}
 }
 
 // WaitReady returns when all caches that were added before Run have their objects.

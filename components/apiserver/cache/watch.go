@@ -43,6 +43,7 @@ type Watcher struct {
 
 	mu    sync.Mutex
 	queue []Event
+	ripe  int     // how many of queue may be read; the others wait for the next wave
 	crowd bool    // there were many watchers when queue was added to
 	taken []Event // is being read, spare was before
 	spare []Event
@@ -125,7 +126,7 @@ func (c *Cache) join(w *Watcher, initial bool) error {
 		}
 		w.after = max(w.after, c.last)
 		if len(w.queue) > 0 {
-			w.wake <- struct{}{}
+			w.rouse()
 		}
 	}
 	c.watchers.add(c, w)
@@ -180,16 +181,19 @@ func (w *Watcher) nextInitial() []Event {
 func (w *Watcher) take() ([]Event, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	events := w.queue
-	w.queue, w.crowded = nil, w.crowd
-	if len(events) == 0 {
+	if w.crowded = w.crowd; w.ripe == 0 {
 		return nil, w.err
 	}
+	events, rest := w.queue[:w.ripe], w.queue[w.ripe:]
 	if w.spare = nil; cap(w.taken) <= keptQueue {
 		clear(w.taken) // what was returned before is done with
 		w.spare = w.taken[:0]
 	}
-	w.taken = events
+	w.taken, w.queue, w.ripe = events, nil, 0
+	if len(rest) > 0 {
+		w.queue, w.spare = append(w.spare, rest...), nil
+		clear(rest)
+	}
 	if w.err != nil {
 		w.notify()
 	}
@@ -225,6 +229,7 @@ func (w *Watcher) nextBookmark() time.Duration {
 func (w *Watcher) bookmark() ([]Event, error) {
 	w.timer.Reset(w.nextBookmark())
 	revision := max(w.after, w.cache.set.Revision())
+	w.ripen()
 	events, err := w.take()
 	if err != nil || w.ended() {
 		return events, err
@@ -257,7 +262,7 @@ func (w *Watcher) Close() {
 	}
 }
 
-// push appends an event, for the watcher as one of a crowd or not. It tells whether the watcher is to be woken.
+// push appends an event, for the watcher as one of a crowd or not. It tells whether the watcher is to be roused.
 func (w *Watcher) push(e Event, crowd bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -266,7 +271,7 @@ func (w *Watcher) push(e Event, crowd bool) bool {
 		return false
 	}
 	if len(w.queue) >= maxBacklog {
-		w.queue = nil
+		w.queue, w.ripe = nil, 0
 		w.err = errExpired("the watcher has left too many events lying; list and watch again")
 		w.notify()
 		if w.behind != nil {
@@ -278,7 +283,20 @@ func (w *Watcher) push(e Event, crowd bool) bool {
 		w.queue, w.spare = w.spare, nil
 	}
 	w.queue = append(w.queue, e)
-	return len(w.queue) == 1
+	return len(w.queue) == w.ripe+1
+}
+
+// ripen lets all that is queued be read.
+func (w *Watcher) ripen() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ripe = len(w.queue)
+}
+
+// rouse wakes the watcher to read all that is queued now, and no more: so those who are roused together read the same.
+func (w *Watcher) rouse() {
+	w.ripen()
+	w.notify()
 }
 
 // end lets what is queued be read, and then err.
@@ -286,7 +304,7 @@ func (w *Watcher) end(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.err == nil {
-		w.err = err
+		w.err, w.ripe = err, len(w.queue)
 		w.notify()
 	}
 }

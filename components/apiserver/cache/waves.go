@@ -49,7 +49,7 @@ func (c *Cache) rouse(b *bucket) {
 
 func (b *bucket) wave(now time.Time) {
 	for i, w := range b.asleep {
-		w.notify()
+		w.rouse()
 		b.asleep[i] = nil
 	}
 	b.asleep = b.asleep[:0]

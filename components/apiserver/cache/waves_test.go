@@ -49,6 +49,16 @@ func TestWaves(t *testing.T) {
 			t.Errorf("the last event is of version %s, want %s", got, last)
 		}
 	}
+	wave := func() {
+		coming := func() bool {
+			f.pods.mu.Lock()
+			defer f.pods.mu.Unlock()
+			return f.pods.watchers.all.coming
+		}
+		for coming() {
+			clock.Step(crowd * waveShare)
+		}
+	}
 	change()
 	for _, w := range append(many, alone) {
 		read(w, 1)
@@ -62,13 +72,7 @@ func TestWaves(t *testing.T) {
 			}
 		}
 	}
-	for waves := func() bool {
-		f.pods.mu.Lock()
-		defer f.pods.mu.Unlock()
-		return f.pods.watchers.all.coming
-	}; waves(); {
-		clock.Step(crowd * waveShare)
-	}
+	wave()
 	for _, w := range many {
 		read(w, 3)
 	}
@@ -78,6 +82,19 @@ func TestWaves(t *testing.T) {
 		if !awake(w) {
 			t.Fatal("a watcher isn't told at once though it was long ago that it was told something")
 		}
+		read(w, 1)
+	}
+	// Those who are told together read the same, whatever comes before they do.
+	clock.Step(waveMax)
+	change()
+	change()
+	for _, w := range many {
+		if events, err := w.Next(f.ctx); err != nil || len(events) != 1 {
+			t.Fatalf("%d events of a wave of one: %v", len(events), err)
+		}
+	}
+	wave()
+	for _, w := range many {
 		read(w, 1)
 	}
 	// One that ends in between is told so at once.

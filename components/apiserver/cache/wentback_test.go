@@ -103,3 +103,36 @@ func TestRestoredStore(t *testing.T) {
 		})
 	}
 }
+
+// TestRestoredStoreWhileFilled: whoever lists as soon as a cache is filled again gets no revision of before, from which on a watch would
+// be silent until the store had caught up.
+func TestRestoredStoreWhileFilled(t *testing.T) {
+	store := &restorable{}
+	first := memory.NewAt(clock.RealClock{}, 1000)
+	store.now.Store(first)
+	f := start(t, store, Config{})
+	row := podKind()
+	row.Resource, row.Prefix = "others", "others"
+	later := f.set.Add(row)
+	f.must(later.WaitReady(f.ctx))
+	w, err := f.pods.Watch(f.ctx, WatchOptions{ResourceVersion: formatRevision(f.create("a", "x", "").Revision)})
+	f.must(err)
+	defer w.Close()
+	store.now.Store(memory.NewAt(clock.RealClock{}, 10))
+	t.Cleanup(func() { _ = first.Close() })
+
+	later.mu.Lock() // so that it is filled after the test has looked
+	_, err = f.pods.Create(f.ctx, f.pods.Key("a", "y"), pod("a", "y", ""), 0)
+	for err == nil {
+		_, err = w.Next(f.ctx)
+	}
+	l, listed := f.pods.List(f.ctx, ListOptions{ResourceVersion: "0"})
+	later.mu.Unlock()
+	f.must(listed)
+	if !apierrors.IsResourceExpired(err) || l.Revision >= 1000 {
+		t.Errorf("the watch ended with %v, the list is of %d", err, l.Revision)
+	}
+	if e, err := f.pods.Get(f.ctx, f.pods.Key("a", "y"), ""); err != nil || e.Revision >= 1000 {
+		t.Errorf("what was written then: %v, %v", e, err)
+	}
+}

@@ -173,6 +173,7 @@ func (c *Cache) encode(obj kinds.Object) (kinds.Object, []byte, error) {
 		return nil, nil, err
 	}
 	obj.SetResourceVersion("")
+	obj.SetSelfLink("")
 	obj.GetObjectKind().SetGroupVersionKind(c.kind.Hub.WithKind(c.kind.Name))
 	value, err := c.stored.Encode(obj)
 	if err != nil {

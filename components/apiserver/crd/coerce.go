@@ -10,8 +10,20 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
-// coerce implements kinds.Version.Coerce: metadata as every object has it, no field that the schema doesn't know, no null
-// where none may be
+// coerce implements kinds.Version.Coerce. An object of a version that there isn't has nothing that is known, and of one of
+// another kind nothing is known at all but its metadata.
+func (r *resource) coerce(obj kinds.Object, stored bool) ([]string, error) {
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	if gvk.Group != r.kind.Hub.Group || gvk.Kind != r.kind.Name {
+		return (&version{foreign: true}).coerce(obj, stored)
+	}
+	if v := r.versions[gvk.Version]; v != nil {
+		return v.coerce(obj, stored)
+	}
+	return (&version{keepAll: r.stored.keepAll}).coerce(obj, stored)
+}
+
+// coerce leaves metadata as every object has it, no field that the schema doesn't know, no null where none may be
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning).
 func (v *version) coerce(obj kinds.Object, stored bool) ([]string, error) {
 	u := obj.(*unstructured.Unstructured)
@@ -23,18 +35,20 @@ func (v *version) coerce(obj kinds.Object, stored bool) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !v.keepAll {
+	if !v.keepAll && !v.foreign {
 		unknown = append(unknown, pruning.PruneWithOptions(content, v.schema, true,
 			structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: !stored})...)
 		defaulting.PruneNonNullableNullsWithoutDefaults(content, v.schema)
 	}
-	problem, embedded := objectmeta.CoerceWithOptions(nil, content, v.schema, false, objectmeta.CoerceOptions{
-		DropInvalidFields: stored, ReturnUnknownFieldPaths: !stored,
-	})
-	if problem != nil {
-		return nil, problem
+	if !v.foreign {
+		problem, embedded := objectmeta.CoerceWithOptions(nil, content, v.schema, false, objectmeta.CoerceOptions{
+			DropInvalidFields: stored, ReturnUnknownFieldPaths: !stored,
+		})
+		if problem != nil {
+			return nil, problem
+		}
+		unknown = append(unknown, embedded...)
 	}
-	unknown = append(unknown, embedded...)
 	u.SetKind(kind)
 	u.SetAPIVersion(apiVersion)
 	if !hasMeta {

@@ -59,7 +59,7 @@ func FuzzSchema(f *testing.F) {
 		if errs := apiextensions.Validate(crd); len(errs) > 0 {
 			return
 		}
-		r, err := newResource(crd, crd.Spec.Names, nil)
+		r, err := newResource(crd, crd.Spec.Names, nil, nil)
 		if err != nil {
 			t.Fatalf("a definition that is valid can't be served: %v", err)
 		}

@@ -31,8 +31,8 @@ type resource struct {
 }
 
 // newResource makes the row of a definition under the names that were accepted. convert may be nil if all versions are
-// the same but for their names.
-func newResource(crd *apiextensionsv1.CustomResourceDefinition, names apiextensionsv1.CustomResourceDefinitionNames, convert converter) (*resource, error) {
+// the same but for their names, or if there is a fault that keeps them from being converted.
+func newResource(crd *apiextensionsv1.CustomResourceDefinition, names apiextensionsv1.CustomResourceDefinitionNames, convert converter, fault error) (*resource, error) {
 	r := &resource{names: names, versions: map[string]*version{}, convert: convert}
 	stored, err := apihelpers.GetCRDStorageVersion(crd)
 	if err != nil {
@@ -57,7 +57,7 @@ func newResource(crd *apiextensionsv1.CustomResourceDefinition, names apiextensi
 		Strategy:   r.strategy(),
 		Columns:    r.stored.columns(),
 		Custom: &kinds.Custom{
-			ListKind: names.ListKind, Established: r.established.Load, Ending: r.ending.Load, Convert: r.raw, Remote: convert != nil,
+			ListKind: names.ListKind, Fault: fault, Established: r.established.Load, Ending: r.ending.Load, Convert: r.raw, Remote: convert != nil,
 			Types: sync.OnceValues(func() (managedfields.TypeConverter, error) {
 				return newTypes(r.versions, crd.Spec.PreserveUnknownFields)
 			}),
@@ -80,7 +80,7 @@ func (r *resource) served(crd *apiextensionsv1.CustomResourceDefinition, spec *a
 	v := r.versions[spec.Name]
 	out := kinds.Version{
 		GroupVersion: v.gvk.GroupVersion(), Unserved: !spec.Served,
-		New: v.empty, Coerce: v.coerce, Default: v.setDefaults,
+		New: v.empty, Coerce: r.coerce, Default: v.setDefaults,
 		Columns: v.columns(), Row: v.row(),
 		DeprecationWarning: deprecation(crd, spec),
 		Subresources:       r.subresources(v),

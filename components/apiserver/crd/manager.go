@@ -168,12 +168,11 @@ func (m *Manager) install(ctx context.Context, crds []*definition) error {
 		}
 		e := m.resources[crd.UID]
 		if e == nil || !e.isOf(crd) {
-			convert, err := m.converterOf(crd)
-			if err != nil {
-				klog.FromContext(ctx).Error(err, "A custom resource can't be served", "definition", crd.Name)
-				continue
+			convert, fault := m.converterOf(crd)
+			if fault != nil {
+				klog.FromContext(ctx).Error(fault, "A custom resource can't be served", "definition", crd.Name)
 			}
-			r, err := newResource(crd, crd.Status.AcceptedNames, convert)
+			r, err := newResource(crd, crd.Status.AcceptedNames, convert, fault)
 			if err != nil {
 				klog.FromContext(ctx).Error(err, "A custom resource can't be served", "definition", crd.Name)
 				continue

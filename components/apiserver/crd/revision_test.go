@@ -24,7 +24,7 @@ func TestRevision(t *testing.T) {
 			},
 		}
 		change(crd)
-		r, err := newResource(crd, crd.Spec.Names, nil)
+		r, err := newResource(crd, crd.Spec.Names, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

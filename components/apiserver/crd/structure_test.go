@@ -46,7 +46,7 @@ func TestDefinitionsOfOldReleases(t *testing.T) {
 		case got == nil, got.Reason != c.reason, got.Message[:min(len(got.Message), len(c.message))] != c.message:
 			t.Errorf("%s: %v", name, got)
 		}
-		r, err := newResource(c.crd, c.crd.Spec.Names, nil)
+		r, err := newResource(c.crd, c.crd.Spec.Names, nil, nil)
 		if err != nil {
 			t.Errorf("%s can't be served: %v", name, err)
 			continue

@@ -28,6 +28,7 @@ type version struct {
 	schema     *structural.Structural
 	namespaced bool
 	keepAll    bool // unknown fields are kept everywhere
+	foreign    bool // it is none of the resource
 	// checks are made when something is first validated.
 	checks func() (*checks, error)
 	// rules are compiled when something is first validated; nil if there are none.

@@ -176,6 +176,10 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.NotFound(w, r)
 			return
 		}
+		if main.kind.Custom.Fault != nil {
+			answer.Error(w, r, apierrors.NewInternalError(errUnresolved))
+			return
+		}
 		warnOfDeprecation(r.Context(), main.version)
 		a.enter(w, r, info, custom.doors)
 	case !a.groups[gv.Group]:
@@ -184,6 +188,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.enter(w, r, info, a.doors)
 	}
 }
+
+// errUnresolved is all that clients are told of a custom resource that can't be served.
+var errUnresolved = errors.New("error resolving resource")
 
 func (a *API) enter(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, doors map[doorKey]*door) {
 	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}

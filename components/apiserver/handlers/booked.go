@@ -54,14 +54,12 @@ func (c *call) booked(old, obj kinds.Object, manager string) (_ []metav1.Managed
 	if b == nil {
 		return nil, false
 	}
-	if old == nil {
-		old = c.kind.HubVersion().New()
-	}
 	return b.Update(old, obj, c.managerName(manager), time.Now())
 }
 
 // applied is live with config applied to it, both of which belong to it.
 func (d *door) applied(live kinds.Object, config *unstructured.Unstructured, manager string, force bool) (runtime.Object, error) {
+	d.disown(live)
 	repeats := d.repeats(live, config, manager)
 	if repeats != nil {
 		changes, ok := repeats.Apply(live, config.Object, cmp.Or(manager, "unknown"), time.Now())

@@ -178,7 +178,6 @@ func (c *call) wanted(ch change, a attributes, current *cache.Entry) (kinds.Obje
 		return nil, err
 	}
 	c.dropDuplicateOwners(obj, duplicateOwnersAdmitted)
-	keepTimes(obj, old)
 	if err := c.settleVersion(obj, old); err != nil {
 		return nil, err
 	}
@@ -190,7 +189,21 @@ func (c *call) changed(a attributes, obj, old kinds.Object) error {
 	if err := c.prepareUpdate(obj, old); err != nil {
 		return err
 	}
-	return c.validateChange(a, obj, old)
+	keepTimes(obj, old) // not before: only now obj has what the client left out, and no more what it may not change
+	if err := c.validateChange(a, obj, old); err != nil {
+		return err
+	}
+	return c.readBack(obj)
+}
+
+// readBack does to what was applied to a custom resource what reading it from the store would: an apply may set to null what
+// may not be, and nothing looks at that before.
+func (c *call) readBack(obj kinds.Object) error {
+	if applied := types.PatchType(c.media); c.kind.Custom == nil || applied != types.ApplyYAMLPatchType && applied != types.ApplyCBORPatchType {
+		return nil
+	}
+	_, err := c.version.Coerce(obj, true)
+	return err
 }
 
 // finished tells whether obj was only waiting for this change to be removed.

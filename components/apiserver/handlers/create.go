@@ -98,6 +98,9 @@ func (c *call) insertAllocated(obj kinds.Object, a attributes) (*cache.Entry, er
 	if err := c.validate(c.ctx, a, obj, nil); err != nil {
 		return nil, err
 	}
+	if err := c.readBack(obj); err != nil {
+		return nil, err
+	}
 	key := c.cache.Key(c.namespace, obj.GetName())
 	if a.dryRun {
 		if e, err := c.cache.Get(c.ctx, key, ""); err == nil {

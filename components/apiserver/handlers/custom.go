@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -96,9 +95,6 @@ func (c *call) decoded(body []byte, media serial.MediaType, want *schema.GroupVe
 	var problems []error
 	if s, ok := runtime.AsStrictDecodingError(err); ok {
 		problems = s.Errors()
-	}
-	if gvk != nil && gvk.GroupVersion() != want.GroupVersion() {
-		return got, gvk, err // the schema says nothing about it; the caller refuses it
 	}
 	unknown, err := c.version.Coerce(u, false)
 	if err != nil {
@@ -206,49 +202,10 @@ func (c *customConverter) New(gvk schema.GroupVersionKind) (runtime.Object, erro
 	return nil, runtime.NewNotRegisteredErrForKind("quintet", gvk)
 }
 
-// convertible tells what keeps the objects of a custom resource from being had in the version of the request, if only one
-// can't: upstream has a cache per version, which isn't ready then.
-func (c *call) convertible() (err error) {
-	if c.kind.Custom == nil {
-		return nil
-	}
-	c.cache.PeekList("", func(e *cache.Entry) bool {
-		if e.Object.GetObjectKind().GroupVersionKind().GroupVersion() != c.version.GroupVersion {
-			if c.kind.Custom.Remote || !c.knows(e.Object) {
-				_, err = e.In(c.kind, c.version)
-			}
-		}
-		return err == nil
-	})
-	return unready(c, err)
-}
-
 // anew is an entry for a request of which who converts is asked each time.
 func (d *door) anew(e *cache.Entry) *cache.Entry {
 	if d.kind.Custom == nil || !d.kind.Custom.Remote {
 		return e
 	}
 	return &cache.Entry{Key: e.Key, Revision: e.Revision, Object: e.Object}
-}
-
-// knows tells whether an object is of one of the versions that the definition still has.
-func (d *door) knows(obj kinds.Object) bool {
-	return d.kind.Version(obj.GetObjectKind().GroupVersionKind().GroupVersion()) != nil
-}
-
-// unready is the answer to whoever asks for all objects of which one can't be converted.
-func unready(c *call, err error) error {
-	var failed *kinds.ConversionError
-	if !errors.As(err, &failed) {
-		return err
-	}
-	return apierrors.NewTooManyRequests(fmt.Sprintf("storage is (re)initializing: failed to list %s: %v", c.gvk, failed), 1)
-}
-
-// ends tells whether a watch of a custom resource ends without a word: another definition holds now, or an object can't be
-// converted. Whoever comes back is told why.
-func (c *call) ends(err error) bool {
-	var closed *cache.ClosedError
-	var failed *kinds.ConversionError
-	return c.kind.Custom != nil && (errors.As(err, &closed) || errors.As(err, &failed))
 }

@@ -124,9 +124,16 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 	strict := validation != metav1.FieldValidationIgnore
 	got, gvk, err := c.decoded(body, media, &want, into, strict)
 	switch {
+	case runtime.IsNotRegisteredError(err) && gvk != nil && gvk.Kind == want.Kind && c.kind.Version(gvk.GroupVersion()) != nil: // in which it is stored only
+		return mismatch(*gvk, want)
 	case err != nil && !(runtime.IsStrictDecodingError(err) && got != nil):
 		return c.unreadable(err, gvk, want, body)
 	case gvk != nil && gvk.GroupVersion() != want.GroupVersion() && c.isCustom(got):
+		if err != nil {
+			if err := c.strictness(err, gvk, want, body, validation); err != nil {
+				return err
+			}
+		}
 		return mismatch(*gvk, want)
 	case got != into && gvk != nil && gvk.Kind == want.Kind && gvk.GroupVersion() != want.GroupVersion() && c.hasForm(*gvk):
 		return mismatch(*gvk, want)

@@ -338,7 +338,7 @@ func (c *call) preconditions(options *metav1.DeleteOptions, obj kinds.Object) er
 	if c.kind.Strategy.StorePreconditions {
 		return c.storePreconditions(p, obj)
 	}
-	as := schema.GroupResource{Group: c.resource.Group, Resource: c.kind.Name}
+	as := schema.GroupResource{Group: c.kind.Hub.Group, Resource: c.kind.Name}
 	if p.UID != nil && *p.UID != obj.GetUID() {
 		return apierrors.NewConflict(as, obj.GetName(), fmt.Errorf(
 			"the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated",

@@ -19,14 +19,17 @@ func (c *call) deleteCollection() error {
 		return err
 	}
 	if err := c.convertible(); err != nil {
-		return err
+		if isFromStore(1, predicate) { // as upstream does that page by page
+			return err
+		}
+		return c.unready(err)
 	}
 	l, err := c.cache.List(c.ctx, cache.ListOptions{
 		Namespace: c.namespace, ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
 		Limit: o.Limit, Continue: o.Continue, Predicate: predicate,
 	})
 	if err != nil {
-		return unready(c, err)
+		return c.unready(err)
 	}
 	if err := c.removeAll(l.Entries, options); err != nil {
 		return err

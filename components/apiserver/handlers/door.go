@@ -40,6 +40,8 @@ type door struct {
 	fields func() (*ledger, error)
 	// verbatim tells whether something in the version's objects is kept as a client has written it.
 	verbatim func() bool
+	// outage is of the version, if it is of a custom resource.
+	outage *outage
 	// books do so for most writes; nil for those that are for fields to track.
 	books func() *books.Books
 }
@@ -49,7 +51,7 @@ func (a *API) open(doors map[doorKey]*door, r Resource, v *kinds.Version) {
 	main := &door{
 		kind: r.Kind, cache: r.Cache, version: v, strategy: &r.Kind.Strategy, verbs: r.Kind.Verbs,
 		gvk: v.WithKind(r.Kind.Name), gvr: v.WithResource(r.Kind.Resource),
-		resource: schema.GroupResource{Group: v.Group, Resource: r.Kind.Resource},
+		resource: schema.GroupResource{Group: v.Group, Resource: r.Kind.Resource}, outage: &outage{},
 	}
 	if main.verbs == nil {
 		main.verbs = kinds.AllVerbs()

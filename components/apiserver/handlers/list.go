@@ -18,17 +18,20 @@ func (c *call) list() error {
 	if c.kind.Read != nil {
 		return c.readAll(predicate)
 	}
-	if err := c.convertible(); err != nil {
-		return err
+	told := c.unready
+	if isFromStore(o.Limit, predicate) {
+		told = func(err error) error { return err }
+	} else if err := c.convertible(); err != nil {
+		return told(err)
 	}
 	l, err := c.cache.List(c.ctx, cache.ListOptions{
 		Namespace: c.namespace, ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
 		Limit: o.Limit, Continue: o.Continue, Predicate: predicate,
 	})
 	if err != nil {
-		return unready(c, err)
+		return told(err)
 	}
-	return unready(c, c.listed(l))
+	return told(c.listed(l))
 }
 
 // listed answers with a list.

@@ -3,13 +3,16 @@ package handlers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
@@ -156,16 +159,48 @@ func writerOf(resource schema.GroupResource) string {
 
 // UpdateStatus implements objects.Writer.
 func (l *Local) UpdateStatus(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
+	status, err := l.statusDoor(resource, name)
+	if err != nil {
+		return nil, err
+	}
+	c := &call{door: status, api: l.api, ctx: ctx, namespace: namespace, name: name}
+	return l.update(ctx, status, namespace, name, l.booked(c, mutate))
+}
+
+func (l *Local) statusDoor(resource schema.GroupResource, name string) (*door, error) {
 	d, err := l.door(resource, name)
 	if err != nil {
 		return nil, err
 	}
-	status := l.api.doors[doorKey{d.kind.Hub, d.kind.Resource, "status"}]
-	if status == nil {
-		return nil, apierrors.NewNotFound(schema.GroupResource{Group: resource.Group, Resource: resource.Resource + "/status"}, name)
+	if status := l.api.doors[doorKey{d.kind.Hub, d.kind.Resource, "status"}]; status != nil {
+		return status, nil
 	}
-	c := &call{door: status, api: l.api, ctx: ctx, namespace: namespace, name: name}
-	return l.update(ctx, status, namespace, name, l.booked(c, mutate))
+	return nil, apierrors.NewNotFound(schema.GroupResource{Group: resource.Group, Resource: resource.Resource + "/status"}, name)
+}
+
+// ApplyStatus implements objects.Writer.
+func (l *Local) ApplyStatus(ctx context.Context, resource schema.GroupResource, namespace, name, manager string, config any) (kinds.Object, error) {
+	status, err := l.statusDoor(resource, name)
+	if err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
+	if err != nil {
+		return nil, err
+	}
+	wanted := &unstructured.Unstructured{Object: content}
+	return l.update(ctx, status, namespace, name, func(current kinds.Object) (kinds.Object, error) {
+		out, err := status.applied(copyOf(current), wanted.DeepCopy(), manager, true)
+		if err != nil {
+			return nil, err
+		}
+		obj, ok := out.(kinds.Object)
+		if !ok {
+			return nil, fmt.Errorf("applying made a %T", out)
+		}
+		keepTimes(obj, current)
+		return obj, nil
+	})
 }
 
 // update changes an object. As after a request, what only waited for that to go is removed instead.

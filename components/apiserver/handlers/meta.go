@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/api/validation/path"
@@ -43,11 +41,15 @@ func (c *call) birth(obj kinds.Object) {
 	obj.SetUID(types.UID(uuid.NewUUID()))
 	obj.SetCreationTimestamp(c.now())
 	if base := obj.GetGenerateName(); base != "" && obj.GetName() == "" {
-		obj.SetName(generate(base))
+		obj.SetName(c.generate(base))
 	}
 }
 
-func generate(base string) string {
+// generate makes a name of its own out of its beginning, where such a thing can be a name.
+func (c *call) generate(base string) string {
+	if c.kind.Strategy.NoGeneratedNames {
+		return base
+	}
 	if len(base) > maxGeneratePart {
 		base = base[:maxGeneratePart]
 	}
@@ -99,13 +101,20 @@ func (c *call) validName() validation.ValidateNameFunc {
 
 // prepareCreate runs a new object through its strategy: what upstream does between admission's two halves.
 func (c *call) prepareCreate(obj kinds.Object) error {
+	if err := c.inNamespace(obj); err != nil { // admission may have moved it
+		return err
+	}
 	s := &c.kind.Strategy
 	if s.PrepareCreate != nil {
 		s.PrepareCreate(c.ctx, obj)
 	}
 	var errs field.ErrorList
+	if s.Authorize != nil {
+		errs = s.Authorize(c.ctx, obj)
+	}
 	if s.Meta != kinds.MetaNothing {
-		errs = append(validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, c.validName(), metadata), finalizerErrors(s, obj)...)
+		errs = append(errs, validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, c.validName(), metadata)...)
+		errs = append(errs, finalizerErrors(s, obj)...)
 	}
 	if s.Validate != nil {
 		errs = append(errs, s.Validate(c.ctx, obj)...)
@@ -135,6 +144,9 @@ func namedAs(obj metav1.Object, check validation.ValidateNameFunc) bool {
 
 // prepareUpdate runs a change through the strategy of this door. obj has its resource version settled.
 func (c *call) prepareUpdate(obj, old kinds.Object) error {
+	if err := c.inNamespace(obj); err != nil { // admission may have moved it
+		return err
+	}
 	s := c.strategy
 	obj.SetGeneration(old.GetGeneration())
 	keepIdentity(obj, old)
@@ -142,32 +154,7 @@ func (c *call) prepareUpdate(obj, old kinds.Object) error {
 		s.PrepareUpdate(c.ctx, obj, old)
 	}
 	keepIdentity(obj, old)
-	// Some kinds tell the same again, as part of their own checks.
-	ofObject := validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, path.ValidatePathSegmentName, metadata)
-	ofChange := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadata)
-	errs := slices.Concat(ofObject, ofChange)
-	finalizers := finalizerErrors(s, obj)
-	ofChange = append(ofChange, finalizers...)
-	if len(ofObject) > 0 || !namedAs(obj, c.validName()) { // else the same is found again: nothing
-		ofObject = validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, c.validName(), metadata)
-	}
-	ofObject = append(ofObject, finalizers...)
-	switch s.Meta {
-	case kinds.MetaChanges:
-		errs = append(errs, ofChange...)
-	case kinds.MetaObjects:
-		errs = append(errs, ofObject...)
-	case kinds.MetaAll:
-		errs = slices.Concat(errs, ofChange, ofObject)
-	case kinds.MetaAllInOrder:
-		errs = slices.Concat(errs, ofObject, ofChange)
-	case kinds.MetaObjectsTwice:
-		errs = slices.Concat(errs, ofObject, ofObject)
-	}
-	if s.ValidateUpdate != nil {
-		errs = append(errs, s.ValidateUpdate(c.ctx, obj, old)...)
-	}
-	if len(errs) > 0 {
+	if errs := c.changeErrors(obj, old); len(errs) > 0 {
 		return apierrors.NewInvalid(c.groupKind(), obj.GetName(), errs)
 	}
 	if s.Warnings != nil {
@@ -177,6 +164,37 @@ func (c *call) prepareUpdate(obj, old kinds.Object) error {
 		s.Canonicalize(obj)
 	}
 	return nil
+}
+
+// changeErrors are the faults of a change. Kinds tell those of the metadata again, as part of their own checks.
+func (c *call) changeErrors(obj, old kinds.Object) field.ErrorList {
+	s := c.strategy
+	ofObject := validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, path.ValidatePathSegmentName, metadata)
+	ofChange := validation.ValidateObjectMetaAccessorUpdate(obj, old, metadata)
+	errs := slices.Concat(ofObject, ofChange)
+	finalizers := finalizerErrors(s, obj)
+	ofChange = append(ofChange, finalizers...)
+	if len(ofObject) > 0 || !namedAs(obj, c.validName()) { // else the same is found again: nothing
+		ofObject = validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, c.validName(), metadata)
+	}
+	ofObject = append(ofObject, finalizers...)
+	if s.ValidateAmong != nil {
+		return append(errs, s.ValidateAmong(c.ctx, obj, old, kinds.MetaErrors{Object: ofObject, Change: ofChange})...)
+	}
+	switch s.Meta {
+	case kinds.MetaChanges:
+		errs = append(errs, ofChange...)
+	case kinds.MetaObjects:
+		errs = append(errs, ofObject...)
+	case kinds.MetaAll:
+		errs = slices.Concat(errs, ofChange, ofObject)
+	case kinds.MetaAllInOrder:
+		errs = slices.Concat(errs, ofObject, ofChange)
+	}
+	if s.ValidateUpdate != nil {
+		errs = append(errs, s.ValidateUpdate(c.ctx, obj, old)...)
+	}
+	return errs
 }
 
 // keepIdentity restores the metadata that no update changes; clients may leave them out.
@@ -193,26 +211,15 @@ func keepIdentity(obj, old metav1.Object) {
 	if old.GetDeletionGracePeriodSeconds() != nil && obj.GetDeletionGracePeriodSeconds() == nil {
 		obj.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
 	}
-	obj.SetSelfLink("")
 }
 
 var metadata = field.NewPath("metadata")
 
-// finalizerErrors refuses finalizers without a domain that are none of Kubernetes' own.
-func finalizerErrors(s *kinds.Strategy, obj metav1.Object) (errs field.ErrorList) {
+func finalizerErrors(s *kinds.Strategy, obj metav1.Object) field.ErrorList {
 	if s.AnyFinalizer {
 		return nil
 	}
-	for i, name := range obj.GetFinalizers() {
-		switch {
-		case strings.Contains(name, "/"), name == metav1.FinalizerOrphanDependents, name == metav1.FinalizerDeleteDependents,
-			name == string(corev1.FinalizerKubernetes):
-		default:
-			errs = append(errs, field.Invalid(metadata.Child("finalizers").Index(i), name,
-				"name is neither a standard finalizer name nor is it fully qualified"))
-		}
-	}
-	return errs
+	return checks.Finalizers(obj.GetFinalizers(), metadata.Child("finalizers"))
 }
 
 // modified is the answer to a write that was based on another version than the current one.

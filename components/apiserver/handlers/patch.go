@@ -144,10 +144,16 @@ func (p *patcher) textual(current []byte, into runtime.Object, gvk schema.GroupV
 	}
 	strict := p.options.FieldValidation != metav1.FieldValidationIgnore
 	got, gotKind, err := p.decoded(patched, serial.JSON, &gvk, into, strict)
+	if s, ok := runtime.AsStrictDecodingError(err); ok {
+		problems = append(problems, s.Errors()...)
+	}
 	switch {
 	case err != nil && (got == nil || !runtime.IsStrictDecodingError(err)):
 		return invalidPatch(string(patched), err.Error())
 	case *gotKind != gvk && p.isCustom(got):
+		if err := p.complain(problems, string(patched)); err != nil {
+			return err
+		}
 		return otherKind(got, p.name, gvk)
 	case got != into || *gotKind != gvk:
 		return invalidPatch(string(patched), fmt.Sprintf("the patch makes %s of %s", gotKind, gvk))
@@ -156,9 +162,6 @@ func (p *patcher) textual(current []byte, into runtime.Object, gvk schema.GroupV
 		if err := p.check(obj); err != nil {
 			return invalidPatch(string(patched), err.Error())
 		}
-	}
-	if s, ok := runtime.AsStrictDecodingError(err); ok {
-		problems = append(problems, s.Errors()...)
 	}
 	return p.complain(problems, string(patched))
 }

@@ -174,17 +174,33 @@ func (c *call) send(code int, write func(io.Writer) error) error {
 	return nil
 }
 
-// sendZipped writes a response that is compressed already.
+// sendZipped writes a response that is compressed already. What fails before its first byte is answered as an error.
 func (c *call) sendZipped(write func(io.Writer) error) error {
-	h := c.w.Header()
-	h.Set("Content-Type", c.choice.Media.String())
-	h.Set("Content-Encoding", "gzip")
-	h.Add("Vary", "Accept-Encoding")
-	c.w.WriteHeader(http.StatusOK)
-	if err := write(c.w); err != nil {
-		panic(answer.Cut)
+	out := &zipped{call: c}
+	if err := write(out); err != nil {
+		if out.started {
+			panic(answer.Cut)
+		}
+		return err
 	}
 	return nil
+}
+
+type zipped struct {
+	call    *call
+	started bool
+}
+
+func (z *zipped) Write(p []byte) (int, error) {
+	if !z.started {
+		z.started = true
+		h := z.call.w.Header()
+		h.Set("Content-Type", z.call.choice.Media.String())
+		h.Set("Content-Encoding", "gzip")
+		h.Add("Vary", "Accept-Encoding")
+		z.call.w.WriteHeader(http.StatusOK)
+	}
+	return z.call.w.Write(p)
 }
 
 // zips tells whether what is large is compressed.

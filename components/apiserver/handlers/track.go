@@ -104,10 +104,14 @@ func (t *tracker) managers(d *door) func() (*ledger, error) {
 	}
 }
 
-// filterOf leaves out the fields that writes through a door don't set.
+// filterOf leaves out the fields that writes through a door don't set. Writes of a whole custom resource know of those of their
+// own version only, as upstream's.
 func filterOf(d *door) map[fieldpath.APIVersion]fieldpath.Filter {
 	reset := map[fieldpath.APIVersion]*fieldpath.Set{}
 	for version, set := range d.strategy.ResetFields {
+		if d.kind.Custom != nil && d.sub == nil && version != d.gvk.GroupVersion().String() {
+			continue
+		}
 		reset[fieldpath.APIVersion(version)] = set
 	}
 	return fieldpath.NewExcludeFilterSetMap(reset)
@@ -146,12 +150,32 @@ func (d *door) ownEntries(obj kinds.Object) {
 	if !d.groups {
 		return
 	}
-	foreign := func(e metav1.ManagedFieldsEntry) bool {
-		gv, err := schema.ParseGroupVersion(e.APIVersion)
-		return err == nil && gv.Group != d.version.Group
+	if entries := obj.GetManagedFields(); slices.ContainsFunc(entries, d.foreign) {
+		obj.SetManagedFields(slices.DeleteFunc(slices.Clone(entries), d.foreign))
 	}
-	if entries := obj.GetManagedFields(); slices.ContainsFunc(entries, foreign) {
-		obj.SetManagedFields(slices.DeleteFunc(slices.Clone(entries), foreign))
+}
+
+// foreign tells whether an entry is of another group.
+func (d *door) foreign(e metav1.ManagedFieldsEntry) bool {
+	gv, err := schema.ParseGroupVersion(e.APIVersion)
+	return err == nil && gv.Group != d.version.Group
+}
+
+// disown makes those who are booked in other groups manage nothing of an object that something is to be applied to. They are forgotten
+// only then: what has been managed is not taken for what nobody has applied yet, and who applies the same again has done so before.
+func (d *door) disown(live kinds.Object) {
+	if entries := live.GetManagedFields(); d.groups && slices.ContainsFunc(entries, d.foreign) {
+		out := slices.DeleteFunc(slices.Clone(entries), d.foreign)
+		for _, e := range entries {
+			same := func(o metav1.ManagedFieldsEntry) bool {
+				return o.Manager == e.Manager && o.Operation == e.Operation && o.Subresource == e.Subresource
+			}
+			if d.foreign(e) && !slices.ContainsFunc(out, same) {
+				e.APIVersion, e.FieldsV1 = d.gvk.GroupVersion().String(), metav1.NewFieldsV1("{}")
+				out = append(out, e)
+			}
+		}
+		live.SetManagedFields(out)
 	}
 }
 

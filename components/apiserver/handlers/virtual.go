@@ -25,10 +25,9 @@ func (c *call) answered(obj kinds.Object, o *metav1.CreateOptions) error {
 		return err
 	}
 	c.dropDuplicateOwners(obj, duplicateOwnersAdmitted)
-	if err := c.validate(c.ctx, a, obj, nil); err != nil {
-		return err
-	}
-	out, err := c.kind.Answer(c.ctx, obj, a.dryRun)
+	out, err := c.kind.Answer(c.ctx, obj, kinds.Asked{
+		DryRun: a.dryRun, Admit: func() error { return c.validate(c.ctx, a, obj, nil) },
+	})
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (c *call) watch() error {
 		return err
 	}
 	if err := c.convertible(); err != nil {
-		return err
+		return c.unready(err)
 	}
 	timeout := c.api.config.MinWatch + rand.N(c.api.config.MinWatch)
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds != 0 {
@@ -47,7 +47,7 @@ func (c *call) watch() error {
 	defer cancel()
 	useful, behind := context.WithCancel(ctx)
 	defer behind()
-	watcher, err := c.cache.Watch(c.ctx, cache.WatchOptions{
+	watcher, err := c.cache.Watch(ctx, cache.WatchOptions{
 		Behind:    behind,
 		Namespace: c.namespace, ResourceVersion: o.ResourceVersion, Predicate: predicate,
 		Bookmarks: o.AllowWatchBookmarks, SendInitialEvents: o.SendInitialEvents,
@@ -56,12 +56,10 @@ func (c *call) watch() error {
 	if err == nil {
 		defer watcher.Close()
 	}
-	err = unready(c, err)
+	err = c.unready(err)
 	feed := func(ctx context.Context, out outlet) { c.follow(ctx, watcher, events, out) }
-	if timeout < 0 {
-		feed = func(_ context.Context, out outlet) {
-			c.sendFailure(out, errOver)
-		}
+	if (err != nil || timeout < 0) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		feed, err = func(_ context.Context, out outlet) { c.sendFailure(out, errOver) }, nil // it was over before it began
 	}
 	switch streamed := c.choice.Stream(c.api.config.CBOR); {
 	case err == nil:
@@ -289,7 +287,7 @@ func (t *tableEvents) frame(_ *cache.Watcher, events []cache.Event) (_ *cache.Fr
 		}
 		t.frames.Ends = append(t.frames.Ends, len(t.frames.Bytes))
 	}
-	return &t.frames, nil
+	return t.frames.Given(), nil
 }
 
 func (t *tableEvents) append(buf []byte, e cache.Event) ([]byte, error) {

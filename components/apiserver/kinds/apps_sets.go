@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"context"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -104,9 +105,11 @@ func statefulSets() *Kind {
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*appsv1.StatefulSet]{
-			PrepareUpdate:  statefulSetParts.statusUpdate,
-			ValidateUpdate: apps.ValidateStatefulSetStatus,
-			Reset:          []string{"spec"},
+			PrepareUpdate: statefulSetParts.statusUpdate,
+			ValidateAmong: func(new, old *appsv1.StatefulSet, meta MetaErrors) field.ErrorList {
+				return slices.Concat(apps.ValidateStatefulSetStatus(new), meta.Change, apps.ValidateStatefulSetStatusChange(new, old))
+			},
+			Reset: []string{"spec"},
 		},
 		Scale: &scale[*appsv1.StatefulSet]{
 			Get: func(s *appsv1.StatefulSet) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus) {

@@ -30,14 +30,13 @@ func jobs() *Kind {
 		Hub:     batchv1.SchemeGroupVersion,
 		Default: batch.DefaultJob,
 		Strategy: strategy[*batchv1.Job]{
-			Meta: MetaAllInOrder,
 			PrepareCreate: jobTemplate.create(func(ctx context.Context, j *batchv1.Job) {
 				batch.GenerateSelector(j)
 				jobParts.create(ctx, j)
 			}),
 			PrepareUpdate:       jobTemplate.update(jobParts.update),
 			Validate:            batch.ValidateJob,
-			ValidateUpdate:      batch.ValidateJobUpdate,
+			ValidateAmong:       wholeFirst(batch.ValidateJobUpdate, batch.ValidateJobChange),
 			Warnings:            jobTemplate.warnings,
 			Canonicalize:        batch.LabelJob,
 			ValidateName:        validation.NameIsDNSSubdomain,

@@ -20,33 +20,31 @@ func certificateSigningRequests(deps Deps) *Kind {
 			new.Status.Conditions = conditions
 			certificates.StampConditions(new, old, metav1.NewTime(deps.now()))
 		},
-		ValidateUpdate: certificates.ValidateApproval,
-		Reset:          []string{"spec", "status.certificate"},
+		ValidateAmong: wholeFirst(certificates.ValidateApproval, unchecked),
+		Reset:         []string{"spec", "status.certificate"},
 	}.erase([]Version{{GroupVersion: certificatesv1.SchemeGroupVersion}})
 	return define(row[*csr]{
 		Name: "CertificateSigningRequest", Resource: "certificatesigningrequests", ShortNames: []string{"csr"}, Cluster: true,
 		Hub: certificatesv1.SchemeGroupVersion,
 		Strategy: strategy[*csr]{
-			Meta:          MetaAll,
 			PrepareCreate: prepareCSR,
 			PrepareUpdate: func(_ context.Context, new, old *csr) {
 				new.Spec, new.Status = old.Spec, old.Status
 			},
 			Validate:            certificates.Validate,
-			ValidateUpdate:      certificates.ValidateUpdate,
+			ValidateAmong:       wholeFirst(certificates.ValidateUpdate, unchecked),
 			ValidateName:        func(string, bool) []string { return nil }, // whatever can stand in a path
 			UnconditionalUpdate: true,
 			Reset:               []string{"spec", "status"},
 		},
 		Status: &strategy[*csr]{
-			Meta: MetaAll,
 			PrepareUpdate: func(_ context.Context, new, old *csr) {
 				new.Spec = old.Spec
 				certificates.KeepDecision(new, old)
 				certificates.StampConditions(new, old, metav1.NewTime(deps.now()))
 			},
-			ValidateUpdate: certificates.ValidateStatusUpdate,
-			Reset:          []string{"spec", "status.conditions"},
+			ValidateAmong: wholeFirst(certificates.ValidateStatusUpdate, unchecked),
+			Reset:         []string{"spec", "status.conditions"},
 		},
 		Subresources: []Subresource{{Name: "approval", Verbs: readAndWrite(), Strategy: &approval}},
 		Columns:      certificates.Columns(),

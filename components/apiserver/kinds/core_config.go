@@ -37,7 +37,6 @@ func secrets() *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultSecret,
 		Strategy: strategy[*corev1.Secret]{
-			Meta: MetaAll,
 			// stringData is write-only.
 			PrepareCreate: func(_ context.Context, s *corev1.Secret) { core.FoldStringData(s) },
 			PrepareUpdate: func(_ context.Context, new, old *corev1.Secret) {
@@ -47,7 +46,7 @@ func secrets() *Kind {
 				}
 			},
 			Validate:            core.ValidateSecret,
-			ValidateUpdate:      core.ValidateSecretUpdate,
+			ValidateAmong:       changeFirst(core.ValidateSecretChange, whatever(core.ValidateSecret)),
 			Warnings:            core.SecretWarnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"quintet.dev/quintet/components/apiserver/kinds/core"
 	"quintet.dev/quintet/components/apiserver/kinds/events"
 )
 
@@ -35,24 +34,12 @@ func eventKind() *Kind {
 	})
 	// The two APIs ask for different things, so the version of the request decides.
 	k.Strategy.Validate = func(ctx context.Context, obj Object) field.ErrorList {
-		return append(events.Validate(obj.(*corev1.Event), isNewEventAPI(ctx)), eventFinalizers(ctx, obj)...)
+		return events.Validate(obj.(*corev1.Event), isNewEventAPI(ctx))
 	}
 	k.Strategy.ValidateUpdate = func(ctx context.Context, new, old Object) field.ErrorList {
-		return append(events.ValidateUpdate(new.(*corev1.Event), old.(*corev1.Event), isNewEventAPI(ctx)), eventFinalizers(ctx, new)...)
+		return events.ValidateUpdate(new.(*corev1.Event), old.(*corev1.Event), isNewEventAPI(ctx))
 	}
 	return k
-}
-
-// eventFinalizers checks those of an event in the newer API, which takes no names of nobody.
-func eventFinalizers(ctx context.Context, obj Object) field.ErrorList {
-	if !isNewEventAPI(ctx) {
-		return nil
-	}
-	var errs field.ErrorList
-	for i, name := range obj.GetFinalizers() {
-		errs = append(errs, core.FinalizerName(name, field.NewPath("metadata", "finalizers").Index(i))...)
-	}
-	return errs
 }
 
 func isNewEventAPI(ctx context.Context) bool {

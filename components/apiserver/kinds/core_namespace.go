@@ -27,7 +27,7 @@ func namespaces() *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultNamespace,
 		Strategy: strategy[*corev1.Namespace]{
-			Meta: MetaAll,
+			Meta: MetaAllInOrder,
 			PrepareCreate: func(_ context.Context, n *corev1.Namespace) {
 				n.Status = corev1.NamespaceStatus{Phase: corev1.NamespaceActive}
 				if !slices.Contains(n.Spec.Finalizers, corev1.FinalizerKubernetes) {

@@ -16,13 +16,12 @@ func nodes() *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultNode,
 		Strategy: strategy[*corev1.Node]{
-			Meta: MetaAllInOrder,
 			// A kubelet creates its node with a status.
 			PrepareCreate:       func(_ context.Context, n *corev1.Node) { core.PrepareNodeCreate(n) },
 			PrepareUpdate:       func(_ context.Context, new, old *corev1.Node) { core.PrepareNodeUpdate(new, old) },
 			Warnings:            core.NodeWarnings,
 			Validate:            core.ValidateNode,
-			ValidateUpdate:      core.ValidateNodeUpdate,
+			ValidateAmong:       wholeFirst(whatever(core.ValidateNode), core.ValidateNodeChange),
 			Canonicalize:        core.SyncPodCIDR,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,

@@ -2,11 +2,13 @@ package kinds
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/warning"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
@@ -56,9 +58,9 @@ func pods(deps Deps) *Kind {
 			special("attach", "create", "get"),
 			{Name: "binding", Verbs: []string{"create"}, Body: corev1.SchemeGroupVersion.WithKind("Binding")},
 			{Name: "ephemeralcontainers", Verbs: readAndWrite(), Strategy: podDoor(strategy[*corev1.Pod]{
-				PrepareUpdate:  prepareEphemeral,
-				ValidateUpdate: podspec.ValidateEphemeralUpdate,
-				Reset:          []string{"spec.resourceClaims"},
+				PrepareUpdate: prepareEphemeral,
+				ValidateAmong: metaFirst(podspec.ValidateEphemeralUpdate),
+				Reset:         []string{"spec.resourceClaims"},
 			})},
 			{Name: "eviction", Verbs: []string{"create"}, Body: policyv1.SchemeGroupVersion.WithKind("Eviction")},
 			special("exec", "create", "get"),
@@ -66,9 +68,9 @@ func pods(deps Deps) *Kind {
 			special("portforward", "create", "get"),
 			special("proxy", "create", "delete", "get", "patch", "update"),
 			{Name: "resize", Verbs: readAndWrite(), Strategy: podDoor(strategy[*corev1.Pod]{
-				PrepareUpdate:  prepareResize,
-				ValidateUpdate: podspec.ValidateResize,
-				Reset:          []string{"spec.resourceClaims"},
+				PrepareUpdate: prepareResize,
+				ValidateAmong: metaFirst(podspec.ValidateResize),
+				Reset:         []string{"spec.resourceClaims"},
 			})},
 		},
 		Columns:       core.PodColumns(),
@@ -94,6 +96,13 @@ func pods(deps Deps) *Kind {
 func podDoor(s strategy[*corev1.Pod]) *Strategy {
 	out := s.erase([]Version{{GroupVersion: corev1.SchemeGroupVersion}})
 	return &out
+}
+
+// metaFirst gives a check of a pod the faults of its metadata, those of the change first.
+func metaFirst(check func(new, old *corev1.Pod, meta field.ErrorList) field.ErrorList) func(new, old *corev1.Pod, meta MetaErrors) field.ErrorList {
+	return func(new, old *corev1.Pod, meta MetaErrors) field.ErrorList {
+		return check(new, old, slices.Concat(meta.Change, meta.Object))
+	}
 }
 
 func podIP(p *corev1.Pod) string {

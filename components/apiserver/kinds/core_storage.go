@@ -2,10 +2,12 @@ package kinds
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/core"
 )
@@ -21,14 +23,15 @@ func persistentVolumes(deps Deps) *Kind {
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultVolume,
 		Strategy: strategy[*corev1.PersistentVolume]{
-			Meta: MetaObjectsTwice,
 			PrepareCreate: func(_ context.Context, v *corev1.PersistentVolume) {
 				now := metav1.NewTime(deps.now())
 				v.Status = corev1.PersistentVolumeStatus{Phase: corev1.VolumePending, LastPhaseTransitionTime: &now}
 			},
-			PrepareUpdate:       volumeParts.keepStatus,
-			Validate:            core.ValidateVolume,
-			ValidateUpdate:      core.ValidateVolumeUpdate,
+			PrepareUpdate: volumeParts.keepStatus,
+			Validate:      core.ValidateVolume,
+			ValidateAmong: func(new, old *corev1.PersistentVolume, meta MetaErrors) field.ErrorList {
+				return slices.Concat(meta.Object, core.ValidateVolume(new), meta.Object, core.ValidateVolumeUpdate(new, old))
+			},
 			Warnings:            core.VolumeWarnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,

@@ -59,16 +59,18 @@ type row[P Object] struct {
 
 // strategy is Strategy with typed hooks; see there.
 type strategy[P Object] struct {
-	PrepareCreate  func(ctx context.Context, obj P)
-	PrepareUpdate  func(ctx context.Context, new, old P)
-	Validate       func(obj P) field.ErrorList
-	ValidateUpdate func(new, old P) field.ErrorList
-	ValidateName   func(name string, prefix bool) []string
-	Meta           MetaCheck
-	AnyFinalizer   bool
-	Warnings       func(new, old P) []string
-	Canonicalize   func(obj P)
-	Allocate       func(ctx context.Context, new, old P, dryRun bool) (func(Outcome), error)
+	PrepareCreate    func(ctx context.Context, obj P)
+	PrepareUpdate    func(ctx context.Context, new, old P)
+	Validate         func(obj P) field.ErrorList
+	ValidateUpdate   func(new, old P) field.ErrorList
+	ValidateAmong    func(new, old P, meta MetaErrors) field.ErrorList
+	ValidateName     func(name string, prefix bool) []string
+	Meta             MetaCheck
+	AnyFinalizer     bool
+	NoGeneratedNames bool
+	Warnings         func(new, old P) []string
+	Canonicalize     func(obj P)
+	Allocate         func(ctx context.Context, new, old P, dryRun bool) (func(Outcome), error)
 
 	CreateOnUpdate      bool
 	CreateOnApply       bool
@@ -153,8 +155,8 @@ func define[P Object](r row[P]) *Kind {
 	}
 	if r.Answer != nil {
 		k.Verbs = []string{"create"}
-		k.Answer = func(ctx context.Context, obj Object, dryRun bool) (Object, error) {
-			return r.Answer(ctx, obj.(P), dryRun)
+		k.Answer = func(ctx context.Context, obj Object, asked Asked) (Object, error) {
+			return r.Answer(ctx, obj.(P), asked)
 		}
 	}
 	if r.Read != nil {
@@ -172,7 +174,7 @@ func define[P Object](r row[P]) *Kind {
 
 func (s strategy[P]) erase(versions []Version) Strategy {
 	out := Strategy{
-		ValidateName: s.ValidateName, Meta: s.Meta, AnyFinalizer: s.AnyFinalizer,
+		ValidateName: s.ValidateName, Meta: s.Meta, AnyFinalizer: s.AnyFinalizer, NoGeneratedNames: s.NoGeneratedNames,
 		CreateOnUpdate: s.CreateOnUpdate, CreateOnApply: s.CreateOnApply, UnconditionalUpdate: s.UnconditionalUpdate,
 		OrphanByDefault: s.OrphanByDefault, NoDependents: s.NoDependents,
 		OrphanWarning: s.OrphanWarning, ReturnDeleted: s.ReturnDeleted, StorePreconditions: s.StorePreconditions,
@@ -190,6 +192,12 @@ func (s strategy[P]) erase(versions []Version) Strategy {
 	}
 	if f := s.ValidateUpdate; f != nil {
 		out.ValidateUpdate = func(_ context.Context, new, old Object) field.ErrorList { return f(new.(P), old.(P)) }
+	}
+	if f := s.ValidateAmong; f != nil {
+		out.ValidateAmong = func(_ context.Context, new, old Object, meta MetaErrors) field.ErrorList {
+			return f(new.(P), old.(P), meta)
+		}
+		out.ValidateUpdate = func(_ context.Context, new, old Object) field.ErrorList { return f(new.(P), old.(P), MetaErrors{}) }
 	}
 	if f := s.Warnings; f != nil {
 		out.Warnings = func(_ context.Context, new, old Object) []string { return f(new.(P), orNil[P](old)) }

@@ -30,7 +30,7 @@ func flowSchemas() *Kind {
 		},
 		Status: &strategy[*flowcontrolv1.FlowSchema]{
 			Meta:          MetaNothing,
-			PrepareUpdate: flowSchemaParts.statusUpdateOnly,
+			PrepareUpdate: flowSchemaParts.statusUpdateAlone,
 			ValidateUpdate: func(new, _ *flowcontrolv1.FlowSchema) field.ErrorList {
 				return flowcontrol.ValidateSchemaStatus(&new.Status)
 			},
@@ -70,7 +70,7 @@ func priorityLevels() *Kind {
 		},
 		Status: &strategy[*flowcontrolv1.PriorityLevelConfiguration]{
 			Meta:          MetaNothing,
-			PrepareUpdate: priorityLevelParts.statusUpdateOnly,
+			PrepareUpdate: priorityLevelParts.statusUpdateAlone,
 			ValidateUpdate: func(new, _ *flowcontrolv1.PriorityLevelConfiguration) field.ErrorList {
 				return flowcontrol.ValidateLevelStatus(&new.Status)
 			},

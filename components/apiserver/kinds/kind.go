@@ -51,8 +51,8 @@ type Kind struct {
 	// Verbs are those of the main resource, in discovery's spelling and order; nil means all eight.
 	Verbs []string
 	// Answer makes the kind virtual: create is its only verb, is answered by this, and nothing is stored (reviews).
-	// It gets a hub object that it owns and may return; a dry run must change nothing. Errors are API status errors.
-	Answer func(ctx context.Context, obj Object, dryRun bool) (Object, error)
+	// It gets a hub object that it owns and may return. Errors are API status errors.
+	Answer func(ctx context.Context, obj Object, asked Asked) (Object, error)
 	// Read makes the kind virtual in the other direction: get and list are its only verbs, and show what Read finds at that
 	// moment, of one name or, for "", of all. Nothing is stored. Nobody else holds the objects.
 	Read func(ctx context.Context, name string) []Object
@@ -101,6 +101,8 @@ type Custom struct {
 	Established func() bool
 	// Ending tells that the definition is being deleted: nothing may be created any more.
 	Ending func() bool
+	// Fault is why no request can be answered, though the definition has its names; nil if they can.
+	Fault error
 	// Convert makes an object of a version out of one of another, without holding it against a schema.
 	Convert func(obj Object, to schema.GroupVersion) (Object, error)
 	// Remote tells that somebody else is asked for that, who may answer otherwise the next time.
@@ -150,8 +152,8 @@ type Version struct {
 	// Columns and Row take the place of the kind's. Row gets a hub object.
 	Columns []metav1.TableColumnDefinition
 	Row     func(hub Object) []any
-	// Coerce does for unstructured content what decoding into a Go type does: it drops what the schema doesn't know, and
-	// returns its paths. An object from the store is repaired where one from a client is refused.
+	// Coerce does for unstructured content what decoding into a Go type does: it drops what the schema of the version that the
+	// content says it is of doesn't know, and returns its paths. An object from the store is repaired where one from a client is refused.
 	Coerce func(obj Object, stored bool) (unknown []string, err error)
 }
 
@@ -163,12 +165,18 @@ type Strategy struct {
 	PrepareCreate func(ctx context.Context, obj Object)
 	// PrepareUpdate restores what this update may not touch and raises the generation when the spec changed.
 	PrepareUpdate func(ctx context.Context, new, old Object)
+	// Authorize tells what of a new object its creator has no right to; clients are told of that first.
+	Authorize func(ctx context.Context, obj Object) field.ErrorList
 	// Validate checks an object to be created, besides its ObjectMeta, which handlers check with ValidateName.
 	Validate func(ctx context.Context, obj Object) field.ErrorList
 	// ValidateUpdate checks a change, besides ObjectMeta.
 	ValidateUpdate func(ctx context.Context, new, old Object) field.ErrorList
+	// ValidateAmong stands in the place of ValidateUpdate and Meta where upstream tells of faults of the metadata amid the others.
+	ValidateAmong func(ctx context.Context, new, old Object, meta MetaErrors) field.ErrorList
 	// ValidateName checks metadata.name (prefix: it is a generateName); nil means a DNS subdomain.
 	ValidateName func(name string, prefix bool) []string
+	// NoGeneratedNames: a generateName is the name, as none can be made out of it.
+	NoGeneratedNames bool
 	// Meta and AnyFinalizer tell how the kind's own validation looks at metadata.
 	Meta         MetaCheck
 	AnyFinalizer bool // also at names without a domain that are none of Kubernetes' own
@@ -219,9 +227,12 @@ const (
 	MetaObjects                     // of changed objects, all that new ones are checked for
 	MetaAll                         // both
 	MetaAllInOrder                  // both, first of the object
-	MetaObjectsTwice
 	MetaNothing
 )
+
+// MetaErrors are the faults that a kind finds itself with a changed object's metadata: with the object, as new ones are checked,
+// and with the change.
+type MetaErrors struct{ Object, Change field.ErrorList }
 
 // Subresource is a door into an object, e.g. "status". Those with Strategy or Scale are served from the stored object by
 // the ordinary verbs; all others (log, exec, binding, token, ...) are served by a handler of that name.

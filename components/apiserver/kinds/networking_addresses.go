@@ -12,10 +12,10 @@ func ipAddresses() *Kind {
 		Name: "IPAddress", Resource: "ipaddresses", ShortNames: []string{"ip"}, Cluster: true,
 		Hub: networkingv1.SchemeGroupVersion,
 		Strategy: strategy[*networkingv1.IPAddress]{
-			Meta:                MetaAllInOrder,
 			Validate:            networking.ValidateAddress,
-			ValidateUpdate:      networking.ValidateAddressUpdate,
+			ValidateAmong:       wholeFirst(whatever(networking.ValidateAddress), networking.ValidateAddressChange),
 			ValidateName:        networking.ValidateAddressName,
+			NoGeneratedNames:    true,
 			UnconditionalUpdate: true,
 		},
 		Columns: networking.AddressColumns(),

@@ -51,11 +51,10 @@ func ingressClasses() *Kind {
 		Hub:     networkingv1.SchemeGroupVersion,
 		Default: networking.DefaultIngressClass,
 		Strategy: strategy[*networkingv1.IngressClass]{
-			Meta:                MetaAll,
 			PrepareCreate:       ingressClassParts.create,
 			PrepareUpdate:       ingressClassParts.update,
 			Validate:            networking.ValidateIngressClass,
-			ValidateUpdate:      networking.ValidateIngressClassUpdate,
+			ValidateAmong:       changeFirst(networking.ValidateIngressClassChange, whatever(networking.ValidateIngressClass)),
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 		},

@@ -12,9 +12,9 @@ func runtimeClasses() *Kind {
 		Name: "RuntimeClass", Resource: "runtimeclasses", Cluster: true,
 		Hub: nodev1.SchemeGroupVersion,
 		Strategy: strategy[*nodev1.RuntimeClass]{
-			Meta: MetaAll, AnyFinalizer: true,
+			AnyFinalizer:   true,
 			Validate:       node.Validate,
-			ValidateUpdate: node.ValidateUpdate,
+			ValidateAmong:  wholeFirst(whatever(node.Validate), node.ValidateChange),
 			ValidateName:   validation.NameIsDNSSubdomain,
 			CreateOnUpdate: true,
 		},

@@ -56,6 +56,14 @@ func (p parts[P, S, T]) statusUpdateOnly(ctx context.Context, new, old P) {
 	metav1.ResetObjectMetaForStatus(new, old)
 }
 
+// statusUpdateAlone also keeps what no update changes, whatever it says: nothing of the metadata is looked at.
+func (p parts[P, S, T]) statusUpdateAlone(ctx context.Context, new, old P) {
+	p.statusUpdateOnly(ctx, new, old)
+	new.SetGenerateName(old.GetGenerateName())
+	new.SetUID(old.GetUID())
+	new.SetDeletionGracePeriodSeconds(old.GetDeletionGracePeriodSeconds())
+}
+
 // statusUpdateKeepLabels also keeps the labels, as the kinds of apps do.
 func (p parts[P, S, T]) statusUpdateKeepLabels(ctx context.Context, new, old P) {
 	p.statusUpdate(ctx, new, old)

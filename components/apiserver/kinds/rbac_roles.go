@@ -13,9 +13,8 @@ func roles() *Kind {
 		Name: "Role", Resource: "roles",
 		Hub: rbacv1.SchemeGroupVersion,
 		Strategy: strategy[*rbacv1.Role]{
-			Meta:                MetaAll,
 			Validate:            rbac.ValidateRole,
-			ValidateUpdate:      func(new, _ *rbacv1.Role) field.ErrorList { return rbac.ValidateRole(new) },
+			ValidateAmong:       wholeFirst(whatever(rbac.ValidateRole), unchecked),
 			ValidateName:        rbac.ValidateName,
 			CreateOnUpdate:      true,
 			UnconditionalUpdate: true,
@@ -28,9 +27,8 @@ func clusterRoles() *Kind {
 		Name: "ClusterRole", Resource: "clusterroles", Cluster: true,
 		Hub: rbacv1.SchemeGroupVersion,
 		Strategy: strategy[*rbacv1.ClusterRole]{
-			Meta:                MetaAll,
 			Validate:            func(r *rbacv1.ClusterRole) field.ErrorList { return rbac.ValidateClusterRole(r, nil) },
-			ValidateUpdate:      rbac.ValidateClusterRole,
+			ValidateAmong:       wholeFirst(rbac.ValidateClusterRole, unchecked),
 			ValidateName:        rbac.ValidateName,
 			CreateOnUpdate:      true,
 			UnconditionalUpdate: true,
@@ -40,6 +38,7 @@ func clusterRoles() *Kind {
 
 func roleBindings() *Kind {
 	doc := rbacv1beta1.RoleBinding{}.SwaggerDoc() // upstream's column says what that version said
+	validate := func(b *rbacv1.RoleBinding) field.ErrorList { return rbac.ValidateBinding(b.RoleRef, b.Subjects, true) }
 	return define(row[*rbacv1.RoleBinding]{
 		Name: "RoleBinding", Resource: "rolebindings",
 		Hub: rbacv1.SchemeGroupVersion,
@@ -48,11 +47,10 @@ func roleBindings() *Kind {
 			rbac.DefaultSubjects(b.Subjects)
 		},
 		Strategy: strategy[*rbacv1.RoleBinding]{
-			Meta:     MetaAll,
-			Validate: func(b *rbacv1.RoleBinding) field.ErrorList { return rbac.ValidateBinding(b.RoleRef, b.Subjects, true) },
-			ValidateUpdate: func(new, old *rbacv1.RoleBinding) field.ErrorList {
-				return append(rbac.ValidateBinding(new.RoleRef, new.Subjects, true), rbac.ValidateBindingUpdate(new.RoleRef, old.RoleRef)...)
-			},
+			Validate: validate,
+			ValidateAmong: wholeFirst(whatever(validate), func(new, old *rbacv1.RoleBinding) field.ErrorList {
+				return rbac.ValidateBindingUpdate(new.RoleRef, old.RoleRef)
+			}),
 			ValidateName:        rbac.ValidateName,
 			CreateOnUpdate:      true,
 			UnconditionalUpdate: true,
@@ -64,6 +62,9 @@ func roleBindings() *Kind {
 
 func clusterRoleBindings() *Kind {
 	doc := rbacv1beta1.ClusterRoleBinding{}.SwaggerDoc()
+	validate := func(b *rbacv1.ClusterRoleBinding) field.ErrorList {
+		return rbac.ValidateBinding(b.RoleRef, b.Subjects, false)
+	}
 	return define(row[*rbacv1.ClusterRoleBinding]{
 		Name: "ClusterRoleBinding", Resource: "clusterrolebindings", Cluster: true,
 		Hub: rbacv1.SchemeGroupVersion,
@@ -72,13 +73,10 @@ func clusterRoleBindings() *Kind {
 			rbac.DefaultSubjects(b.Subjects)
 		},
 		Strategy: strategy[*rbacv1.ClusterRoleBinding]{
-			Meta: MetaAll,
-			Validate: func(b *rbacv1.ClusterRoleBinding) field.ErrorList {
-				return rbac.ValidateBinding(b.RoleRef, b.Subjects, false)
-			},
-			ValidateUpdate: func(new, old *rbacv1.ClusterRoleBinding) field.ErrorList {
-				return append(rbac.ValidateBinding(new.RoleRef, new.Subjects, false), rbac.ValidateBindingUpdate(new.RoleRef, old.RoleRef)...)
-			},
+			Validate: validate,
+			ValidateAmong: wholeFirst(whatever(validate), func(new, old *rbacv1.ClusterRoleBinding) field.ErrorList {
+				return rbac.ValidateBindingUpdate(new.RoleRef, old.RoleRef)
+			}),
 			ValidateName:        rbac.ValidateName,
 			CreateOnUpdate:      true,
 			UnconditionalUpdate: true,

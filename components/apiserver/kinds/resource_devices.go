@@ -41,20 +41,19 @@ func resourceClaimTemplates(deps Deps) *Kind {
 		Hub:     resourcev1.SchemeGroupVersion,
 		Default: resource.DefaultTemplate,
 		Strategy: strategy[*resourcev1.ResourceClaimTemplate]{
-			Meta:                MetaAllInOrder,
 			ReturnDeleted:       true,
 			Validate:            resource.ValidateTemplate,
-			ValidateUpdate:      resource.ValidateTemplateUpdate,
+			ValidateAmong:       wholeFirst(resource.ValidateTemplateUpdate, resource.ValidateTemplateChange),
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 		},
 		Columns: resource.PlainColumns(),
 		Row:     resource.TemplateRow,
 	})
-	access, validate := deps.deviceAccess(), k.Strategy.Validate
-	k.Strategy.Validate = func(ctx context.Context, obj Object) field.ErrorList {
+	access := deps.deviceAccess()
+	k.Strategy.Authorize = func(ctx context.Context, obj Object) field.ErrorList {
 		t := obj.(*resourcev1.ResourceClaimTemplate)
-		return append(access.AdminRequests(ctx, t.Namespace, &t.Spec.Spec, field.NewPath("spec")), validate(ctx, obj)...)
+		return access.AdminRequests(ctx, t.Namespace, &t.Spec.Spec, field.NewPath("spec"))
 	}
 	return k
 }
@@ -90,10 +89,10 @@ func resourceClaims(deps Deps) *Kind {
 		Columns: resource.ClaimColumns(),
 		Row:     resource.ClaimRow,
 	})
-	access, validate := deps.deviceAccess(), k.Strategy.Validate
-	k.Strategy.Validate = func(ctx context.Context, obj Object) field.ErrorList {
+	access := deps.deviceAccess()
+	k.Strategy.Authorize = func(ctx context.Context, obj Object) field.ErrorList {
 		c := obj.(*resourcev1.ResourceClaim)
-		return append(access.AdminRequests(ctx, c.Namespace, &c.Spec, field.NewPath("spec")), validate(ctx, obj)...)
+		return access.AdminRequests(ctx, c.Namespace, &c.Spec, field.NewPath("spec"))
 	}
 	k.Subresource("status").Strategy.ValidateUpdate = func(ctx context.Context, new, old Object) field.ErrorList {
 		is, was := new.(*resourcev1.ResourceClaim), old.(*resourcev1.ResourceClaim)

@@ -11,7 +11,7 @@ func tokenReviews(deps Deps) *Kind {
 	return define(row[*authenticationv1.TokenReview]{
 		Name: "TokenReview", Resource: "tokenreviews", Cluster: true,
 		Hub:    authenticationv1.SchemeGroupVersion,
-		Answer: review("tokenreviews", deps.TokenReview),
+		Answer: review("tokenreviews", reviews.CheckToken, deps.TokenReview),
 	})
 }
 
@@ -21,7 +21,7 @@ func selfSubjectReviews(deps Deps) *Kind {
 		Hub:     authenticationv1.SchemeGroupVersion,
 		Columns: reviews.SelfSubjectColumns(),
 		Row:     reviews.SelfSubjectRow,
-		Answer:  review("selfsubjectreviews", deps.SelfSubjectReview),
+		Answer:  review("selfsubjectreviews", nil, deps.SelfSubjectReview),
 	})
 }
 
@@ -29,7 +29,7 @@ func subjectAccessReviews(deps Deps) *Kind {
 	return define(row[*authorizationv1.SubjectAccessReview]{
 		Name: "SubjectAccessReview", Resource: "subjectaccessreviews", Cluster: true,
 		Hub:    authorizationv1.SchemeGroupVersion,
-		Answer: valid(authorizationv1.GroupName, reviews.ValidateSubject, review("subjectaccessreviews", deps.SubjectAccessReview)),
+		Answer: review("subjectaccessreviews", valid(authorizationv1.GroupName, reviews.ValidateSubject), deps.SubjectAccessReview),
 	})
 }
 
@@ -37,7 +37,7 @@ func localSubjectAccessReviews(deps Deps) *Kind {
 	return define(row[*authorizationv1.LocalSubjectAccessReview]{
 		Name: "LocalSubjectAccessReview", Resource: "localsubjectaccessreviews",
 		Hub:    authorizationv1.SchemeGroupVersion,
-		Answer: valid(authorizationv1.GroupName, reviews.ValidateLocal, review("localsubjectaccessreviews", deps.LocalSubjectAccessReview)),
+		Answer: review("localsubjectaccessreviews", valid(authorizationv1.GroupName, reviews.ValidateLocal), deps.LocalSubjectAccessReview),
 	})
 }
 
@@ -45,7 +45,7 @@ func selfSubjectAccessReviews(deps Deps) *Kind {
 	return define(row[*authorizationv1.SelfSubjectAccessReview]{
 		Name: "SelfSubjectAccessReview", Resource: "selfsubjectaccessreviews", Cluster: true,
 		Hub:    authorizationv1.SchemeGroupVersion,
-		Answer: valid(authorizationv1.GroupName, reviews.ValidateSelf, review("selfsubjectaccessreviews", deps.SelfSubjectAccessReview)),
+		Answer: review("selfsubjectaccessreviews", valid(authorizationv1.GroupName, reviews.ValidateSelf), deps.SelfSubjectAccessReview),
 	})
 }
 
@@ -53,6 +53,6 @@ func selfSubjectRulesReviews(deps Deps) *Kind {
 	return define(row[*authorizationv1.SelfSubjectRulesReview]{
 		Name: "SelfSubjectRulesReview", Resource: "selfsubjectrulesreviews", Cluster: true,
 		Hub:    authorizationv1.SchemeGroupVersion,
-		Answer: review("selfsubjectrulesreviews", deps.SelfSubjectRulesReview),
+		Answer: review("selfsubjectrulesreviews", reviews.CheckRules, deps.SelfSubjectRulesReview),
 	})
 }

@@ -16,9 +16,8 @@ func storageClasses() *Kind {
 		Hub:     storagev1.SchemeGroupVersion,
 		Default: storage.DefaultClass,
 		Strategy: strategy[*storagev1.StorageClass]{
-			Meta:                MetaAll,
 			Validate:            storage.ValidateClass,
-			ValidateUpdate:      storage.ValidateClassUpdate,
+			ValidateAmong:       wholeFirst(whatever(storage.ValidateClass), storage.ValidateClassChange),
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			ReturnDeleted:       true,
@@ -104,10 +103,9 @@ func csiStorageCapacities() *Kind {
 		Name: "CSIStorageCapacity", Resource: "csistoragecapacities",
 		Hub: storagev1.SchemeGroupVersion,
 		Strategy: strategy[*storagev1.CSIStorageCapacity]{
-			Meta:           MetaAll,
-			Validate:       storage.ValidateCapacity,
-			ValidateUpdate: storage.ValidateCapacityUpdate,
-			ValidateName:   validation.NameIsDNSSubdomain,
+			Validate:      storage.ValidateCapacity,
+			ValidateAmong: wholeFirst(whatever(storage.ValidateCapacity), storage.ValidateCapacityChange),
+			ValidateName:  validation.NameIsDNSSubdomain,
 		},
 	})
 }
@@ -117,9 +115,8 @@ func volumeAttributesClasses() *Kind {
 		Name: "VolumeAttributesClass", Resource: "volumeattributesclasses", ShortNames: []string{"vac"}, Cluster: true,
 		Hub: storagev1.SchemeGroupVersion,
 		Strategy: strategy[*storagev1.VolumeAttributesClass]{
-			Meta:                MetaAll,
 			Validate:            storage.ValidateAttributes,
-			ValidateUpdate:      storage.ValidateAttributesUpdate,
+			ValidateAmong:       changeFirst(storage.ValidateAttributesChange, whatever(storage.ValidateAttributes)),
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			ReturnDeleted:       true,

@@ -41,6 +41,8 @@ type Writer interface {
 	Update(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error)
 	// UpdateStatus is Update through the status subresource: what changes is booked as managed by the server there.
 	UpdateStatus(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error)
+	// ApplyStatus applies a manager's part of the status, whoever else manages it; config is an apply configuration.
+	ApplyStatus(ctx context.Context, resource schema.GroupResource, namespace, name, manager string, config any) (kinds.Object, error)
 	// Delete removes an object at once, if it has this uid; "" means any.
 	Delete(ctx context.Context, resource schema.GroupResource, namespace, name string, uid types.UID) error
 }

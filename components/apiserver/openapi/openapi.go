@@ -8,6 +8,7 @@ import (
 	"crypto/sha512"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -46,7 +47,7 @@ func (s *Server) Set(table []*kinds.Kind) { s.content.Store(newContent(table, s.
 // content is one state of what is served.
 type content struct {
 	version string
-	groups  []groupVersion // in the order of the table
+	groups  []groupVersion // sorted, as their hashes are told of the same content however it came about
 	made    sync.Map       // documentKey -> *document
 }
 
@@ -83,8 +84,10 @@ func newContent(table []*kinds.Kind, version string, cbor bool) *content {
 			g.kinds = append(g.kinds, kind)
 		}
 	}
+	slices.SortFunc(c.groups, func(a, b groupVersion) int { return strings.Compare(a.path(), b.path()) })
 	for i := range c.groups {
 		g := &c.groups[i]
+		slices.SortStableFunc(g.kinds, func(a, b *kinds.Kind) int { return strings.Compare(a.Resource, b.Resource) })
 		g.hash = sync.OnceValue(func() string { return hash(version, g) })
 	}
 	return c

@@ -3,9 +3,11 @@ package openapi
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -176,6 +178,29 @@ func TestHashes(t *testing.T) {
 	}
 	if resp, _ := get(t, server.URL+"/openapi/v2", "Accept", "text/html"); resp.StatusCode != http.StatusNotAcceptable {
 		t.Errorf("text/html: %s", resp.Status)
+	}
+}
+
+// TestHashesDontTellTheOrder: custom resources come in the order in which they were defined, and what is told of them is the
+// same.
+func TestHashesDontTellTheOrder(t *testing.T) {
+	etags := func(table []*kinds.Kind) map[string]string {
+		s := New("v1.36.0", false)
+		s.Set(table)
+		server := httptest.NewServer(s)
+		defer server.Close()
+		resp, _ := get(t, server.URL+"/openapi/v2")
+		out := map[string]string{"v2": resp.Header.Get("ETag")}
+		for path, url := range index(t, server) {
+			_, out[path], _ = strings.Cut(url, "?")
+		}
+		return out
+	}
+	table := kinds.Table(kinds.Deps{})
+	want := etags(table)
+	slices.Reverse(table)
+	if got := etags(table); !maps.Equal(got, want) {
+		t.Errorf("%v, the other way round %v", want, got)
 	}
 }
 

@@ -59,9 +59,6 @@ func (a *Access) SelfRules(ctx context.Context, r *authorizationv1.SelfSubjectRu
 	if !ok {
 		return nil, apierrors.NewBadRequest("no user present on request")
 	}
-	if r.Spec.Namespace == "" {
-		return nil, apierrors.NewBadRequest("no namespace on request")
-	}
 	resources, urls, incomplete, err := a.Rules.RulesFor(ctx, u, r.Spec.Namespace)
 	out := &authorizationv1.SelfSubjectRulesReview{Status: authorizationv1.SubjectRulesReviewStatus{
 		ResourceRules:    []authorizationv1.ResourceRule{},

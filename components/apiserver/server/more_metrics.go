@@ -96,6 +96,17 @@ func counted(r *http.Request) (name, by string, ok bool) {
 	}
 }
 
+// methodOf is the method in the form of metrics. Clients could make up any number of others, and be it without a name of their own.
+func methodOf(r *http.Request) string {
+	switch method := strings.ToUpper(r.Method); method {
+	case http.MethodHead:
+		return http.MethodGet
+	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodConnect:
+		return method
+	}
+	return "other"
+}
+
 // countPath counts and times requests for what is no resource.
 func (s *Server) countPath(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	path, by, ok := counted(r)
@@ -103,15 +114,15 @@ func (s *Server) countPath(w http.ResponseWriter, r *http.Request, next http.Han
 		next.ServeHTTP(w, r)
 		return
 	}
-	start, record := time.Now(), &recorder{ResponseWriter: w}
-	defer s.noteEnd(r, infoOf(r), record, r.Method, "", "", path)
+	start, record, method := time.Now(), &recorder{ResponseWriter: w}, methodOf(r)
+	defer s.noteEnd(r, infoOf(r), record, method, "", "", path)
 	defer func() {
 		took := time.Since(start).Seconds()
-		s.metrics.requests.WithLabelValues(r.Method, "", "", "", "", path, "", by, strconv.Itoa(record.status())).Inc()
-		s.metrics.duration.WithLabelValues(r.Method, "", "", "", "", path, "", by).Observe(took)
-		s.metrics.sli.WithLabelValues(r.Method, "", "", "", path, "", by).Observe(took)
+		s.metrics.requests.WithLabelValues(method, "", "", "", "", path, "", by, strconv.Itoa(record.status())).Inc()
+		s.metrics.duration.WithLabelValues(method, "", "", "", "", path, "", by).Observe(took)
+		s.metrics.sli.WithLabelValues(method, "", "", "", path, "", by).Observe(took)
 		if r.Method == http.MethodGet {
-			s.metrics.size.WithLabelValues(r.Method, "", "", "", path, "", by).Observe(float64(record.size))
+			s.metrics.size.WithLabelValues(method, "", "", "", path, "", by).Observe(float64(record.size))
 		}
 	}()
 	next.ServeHTTP(record, r)

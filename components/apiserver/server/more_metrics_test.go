@@ -117,3 +117,17 @@ func TestCountedPaths(t *testing.T) {
 		}
 	}
 }
+
+// TestMadeUpMethods: what clients invent makes no metrics.
+func TestMadeUpMethods(t *testing.T) {
+	s := serverOf(t, ok, func(*Config) {})
+	for _, method := range []string{http.MethodHead, "INVENTED", "MADE-UP"} {
+		ask(s, method, "/livez")
+	}
+	text := ask(s, http.MethodGet, "/metrics").Body.String()
+	for method, counted := range map[string]bool{"HEAD": false, "INVENTED": false, "MADE-UP": false, "GET": true, "other": true} {
+		if strings.Contains(text, `subresource="/livez",verb="`+method+`"`) != counted {
+			t.Errorf("%s is counted: %v", method, !counted)
+		}
+	}
+}

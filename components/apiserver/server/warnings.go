@@ -2,16 +2,17 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"sync"
 	"unicode/utf8"
 
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// Bounds on what one response carries in Warning headers.
+// Bounds on what one response carries in Warning headers, in characters.
 const (
-	maxWarnings       = 4096 // bytes altogether
-	maxWarningTrimmed = 256  // bytes each, once the whole is too long
+	maxWarnings       = 4096 // altogether, before they are shortened
+	maxWarningTrimmed = 256  // each, from then on
 )
 
 // withWarnings collects the warnings that handlers have for the client into headers.
@@ -26,9 +27,12 @@ func (s *Server) withWarnings(next http.Handler) http.Handler {
 type warnings struct {
 	mu     sync.Mutex
 	header http.Header
-	seen   map[string]bool
-	size   int
+	told   []told
+	size   int  // of what the headers say
+	tight  bool // all are shortened, as they were too long together
 }
+
+type told struct{ agent, text string }
 
 // AddWarning implements warning.Recorder.
 func (w *warnings) AddWarning(agent, text string) {
@@ -37,33 +41,40 @@ func (w *warnings) AddWarning(agent, text string) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.seen[text] {
+	full := w.tight && w.size >= maxWarnings
+	if full || slices.ContainsFunc(w.told, func(t told) bool { return t.text == text }) {
 		return
 	}
-	if w.size+len(text) > maxWarnings {
-		if len(text) > maxWarningTrimmed {
-			text = cut(text, maxWarningTrimmed)
+	w.told = append(w.told, told{agent, text})
+	if _, err := utilnet.NewWarningHeader(299, agent, text); err == nil && !w.tight && w.size+utf8.RuneCountInString(text) > maxWarnings {
+		w.tight, w.size = true, 0
+		w.header.Del("Warning")
+		for _, t := range w.told {
+			w.add(t)
 		}
-		if w.size+len(text) > maxWarnings {
-			return
-		}
+		return
 	}
-	value, err := utilnet.NewWarningHeader(299, agent, text)
-	if err != nil {
-		return // not text that a header can carry
-	}
-	if w.seen == nil {
-		w.seen = map[string]bool{}
-	}
-	w.seen[text] = true
-	w.size += len(text)
-	w.header.Add("Warning", value)
+	w.add(told{agent, text})
 }
 
-// cut shortens s to at most n bytes at a rune's boundary.
+// add leaves out what a header can't carry.
+func (w *warnings) add(t told) {
+	if w.tight {
+		t.text = cut(t.text, maxWarningTrimmed)
+	}
+	if value, err := utilnet.NewWarningHeader(299, t.agent, t.text); err == nil {
+		w.size += utf8.RuneCountInString(t.text)
+		w.header.Add("Warning", value)
+	}
+}
+
+// cut shortens s to at most n characters.
 func cut(s string, n int) string {
-	for n > 0 && !utf8.RuneStart(s[n]) {
+	for i := range s {
+		if n == 0 {
+			return s[:i]
+		}
 		n--
 	}
-	return s[:n]
+	return s
 }

@@ -32,9 +32,6 @@ type Updater interface {
 // Admit asks validating admission whether something may be done that makes sense.
 type Admit func(body runtime.Object) error
 
-// Admitted is for what admission has seen before.
-func Admitted(runtime.Object) error { return nil }
-
 // Binder puts pods on nodes, for pods/binding and bindings.
 type Binder struct {
 	Objects interface {

@@ -11,6 +11,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
@@ -44,6 +45,8 @@ func isPlain(err error) bool {
 	return err != nil && apierrors.ReasonForError(err) == metav1.StatusReasonUnknown
 }
 
+func admitted(runtime.Object) error { return nil }
+
 func TestBind(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
@@ -75,7 +78,7 @@ func TestBind(t *testing.T) {
 			if tc.bind != nil {
 				tc.bind(b)
 			}
-			err := (&Binder{Objects: store, Clock: clocktesting.NewFakePassiveClock(now), Prefix: "/registry"}).Bind(context.Background(), "ns", "p", b, tc.dryRun, Admitted)
+			err := (&Binder{Objects: store, Clock: clocktesting.NewFakePassiveClock(now), Prefix: "/registry"}).Bind(context.Background(), "ns", "p", b, tc.dryRun, admitted)
 			if tc.want != nil {
 				if !tc.want(err) || !strings.Contains(err.Error(), tc.text) {
 					t.Error(err)
@@ -192,7 +195,7 @@ func TestEvict(t *testing.T) {
 				store.Put(budgets, b)
 			}
 			e := &Evicter{Objects: store, Pods: d, Clock: clocktesting.NewFakePassiveClock(now)}
-			err := e.Evict(context.Background(), "ns", "p", &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p"}, DeleteOptions: tc.options}, tc.dryRun, Admitted)
+			err := e.Evict(context.Background(), "ns", "p", &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p"}, DeleteOptions: tc.options}, tc.dryRun, admitted)
 			if tc.refused != nil {
 				if !tc.refused(err) || !strings.Contains(err.Error(), tc.text) {
 					t.Errorf("%v", err)
@@ -221,7 +224,7 @@ func TestEvictionStartsAgain(t *testing.T) {
 	store.Put(pods, pod(func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }))
 	d := &deleter{errs: []error{apierrors.NewConflict(pods, "p", context.Canceled)}}
 	e := &Evicter{Objects: store, Pods: d, Clock: clocktesting.NewFakePassiveClock(now)}
-	if err := e.Evict(context.Background(), "ns", "p", &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, false, Admitted); err != nil || len(d.options) != 2 {
+	if err := e.Evict(context.Background(), "ns", "p", &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, false, admitted); err != nil || len(d.options) != 2 {
 		t.Errorf("%v after %d deletions", err, len(d.options))
 	}
 	if rv := d.options[0].Preconditions.ResourceVersion; rv == nil || *rv != "7" {

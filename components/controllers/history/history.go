@@ -58,12 +58,10 @@ func Template(revision *apps.ControllerRevision) (*v1.PodTemplateSpec, error) {
 }
 
 // Hash is the part of a revision's name that tells contents apart.
-func Hash(data []byte, collisions *int32) string {
+func Hash(data []byte, collisions int32) string {
 	hasher := fnv.New32()
 	_, _ = hasher.Write(data)
-	if collisions != nil {
-		_, _ = hasher.Write([]byte(strconv.FormatInt(int64(*collisions), 10)))
-	}
+	_, _ = hasher.Write([]byte(strconv.FormatInt(int64(collisions), 10)))
 	return rand.SafeEncodeString(fmt.Sprint(hasher.Sum32()))
 }
 

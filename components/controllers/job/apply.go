@@ -11,7 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"quintet.dev/quintet/components/controllers/pods"
 	"quintet.dev/quintet/components/controllers/runner"
@@ -113,14 +113,19 @@ func makePod(job *batch.Job, wanted newPod) *v1.Pod {
 		pod.Annotations[batch.JobIndexFailureCountAnnotation] = strconv.Itoa(wanted.failures)
 	}
 	pod.Spec.Hostname = job.Name + "-" + index
-	pod.GenerateName = ""
-	pod.Name = fmt.Sprintf("%s-%s-%s", job.Name, index, rand.String(5))
+	pod.GenerateName = indexedPrefix(job.Name, index)
 	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range containers {
 			addIndexVariable(&containers[i])
 		}
 	}
 	return pod
+}
+
+// indexedPrefix is what the names of the pods of an index begin with: what the server appends leaves a label.
+func indexedPrefix(job, index string) string {
+	const room = validation.DNS1123LabelMaxLength - 5
+	return job[:min(len(job), room-len(index)-2)] + "-" + index + "-"
 }
 
 const indexVariable = "JOB_COMPLETION_INDEX"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -228,6 +229,15 @@ func TestSuccessPolicy(t *testing.T) {
 	for text, want := range map[string]bool{"0": false, "0,1": true, "2": false, "3,5": true, "6-9": false} {
 		if _, got := fulfilled(policy, 10, parseIndexes(text, 10)); got != want {
 			t.Errorf("%s: %v", text, got)
+		}
+	}
+}
+
+func TestPodsOfLongNamedJobsKeepTheirIndex(t *testing.T) {
+	for name, want := range map[string]string{"j": "j-7-", strings.Repeat("x", 60): strings.Repeat("x", 55) + "-7-"} {
+		job := &batch.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
+		if pod := makePod(job, newPod{index: 7}); pod.GenerateName != want || pod.Name != "" {
+			t.Errorf("%s: %q %q", name, pod.GenerateName, pod.Name)
 		}
 	}
 }

@@ -62,9 +62,7 @@ func (c *content) discover(o *outcome) []resource {
 			o.discovery = append(o.discovery, err.Error())
 			return nil
 		}
-		for gv, cause := range partial.Groups {
-			o.discovery = append(o.discovery, fmt.Sprintf("%s: %v", gv, cause))
-		}
+		o.discovery = append(o.discovery, fmt.Sprintf("Discovery failed for some groups, %d failing: %v", len(partial.Groups), err))
 	}
 	var found []resource
 	for _, list := range lists {

@@ -86,14 +86,19 @@ func TestOneByOneWithoutDeleteCollection(t *testing.T) {
 
 func TestPartialDiscovery(t *testing.T) {
 	partial := &discovery.ErrGroupDiscoveryFailed{Groups: map[schema.GroupVersion]error{{Group: "broken.io", Version: "v1"}: errors.New("down")}}
-	subject := content{discovery: discovered{lists: served(), err: partial}, metadata: client()}
-	o, _ := subject.remove(t.Context(), "ns", nil)
-	if !o.failed() {
-		t.Fatal("what could not be discovered counts as gone")
-	}
-	c := conditions(nil, o, metav1.Time{})[0]
-	if c.Type != v1.NamespaceDeletionDiscoveryFailure || c.Status != v1.ConditionTrue || !strings.Contains(c.Message, "broken.io/v1: down") {
-		t.Errorf("%+v", c)
+	for want, failure := range map[string]error{
+		"Discovery failed for some groups, 1 failing: " + partial.Error(): partial,
+		"nobody answers": errors.New("nobody answers"),
+	} {
+		subject := content{discovery: discovered{lists: served(), err: failure}, metadata: client()}
+		o, _ := subject.remove(t.Context(), "ns", nil)
+		if !o.failed() {
+			t.Fatal("what could not be discovered counts as gone")
+		}
+		c := conditions(nil, o, metav1.Time{})[0]
+		if c.Type != v1.NamespaceDeletionDiscoveryFailure || c.Status != v1.ConditionTrue || c.Message != want {
+			t.Errorf("%+v", c)
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ func conditions(current []v1.NamespaceCondition, o *outcome, now metav1.Time) []
 		}
 		next[at] = c
 	}
-	set(v1.NamespaceDeletionDiscoveryFailure, list("Discovery failed for some groups, %d failing: ", o.discovery),
+	set(v1.NamespaceDeletionDiscoveryFailure, list("", o.discovery),
 		"DiscoveryFailed", "ResourcesDiscovered", "All resources successfully discovered")
 	set(v1.NamespaceDeletionGVParsingFailure, list("", o.parsing),
 		"GroupVersionParsingFailed", "ParsedGroupVersions", "All legacy kube types successfully parsed")

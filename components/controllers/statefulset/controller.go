@@ -153,7 +153,7 @@ func (c *Controller) revise(ctx context.Context, set *apps.StatefulSet, selector
 	}
 	switch update = history.Find(all, data); {
 	case update == nil:
-		hash := history.Hash(data, set.Status.CollisionCount)
+		hash := history.Hash(data, ptr.Deref(set.Status.CollisionCount, 0))
 		update, err = c.history.Create(ctx, history.New(set, kind, set.Spec.Template.Labels, history.HashLabel, hash, data, history.Next(all)))
 		if errors.Is(err, history.ErrCollision) {
 			err = errors.Join(err, c.raiseCollisions(ctx, set))

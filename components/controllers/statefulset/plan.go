@@ -198,7 +198,7 @@ func (s *step) status() apps.StatefulSetStatus {
 		ObservedGeneration: s.set.Generation,
 		CurrentRevision:    s.current,
 		UpdateRevision:     s.update,
-		CollisionCount:     s.set.Status.CollisionCount,
+		CollisionCount:     ptr.To(ptr.Deref(s.set.Status.CollisionCount, 0)),
 		Conditions:         s.set.Status.Conditions,
 	}
 	for _, pod := range s.pods {

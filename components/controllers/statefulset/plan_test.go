@@ -120,7 +120,7 @@ func TestInOrder(t *testing.T) {
 				t.Fatalf("updated %v while %v are old", next, old)
 			}
 		})
-		if s := w.o.set.Status; len(w.ordinals(of("v2"))) != 4 || s.CurrentRevision != "v2" || s.CurrentReplicas != 4 || s.UpdatedReplicas != 4 {
+		if s := w.o.set.Status; len(w.ordinals(of("v2"))) != 4 || s.CurrentRevision != "v2" || s.CurrentReplicas != 4 || s.UpdatedReplicas != 4 || ptr.Deref(s.CollisionCount, -1) != 0 {
 			t.Fatalf("status %+v", s)
 		}
 		w.o.set.Spec.Replicas = ptr.To[int32](1)
@@ -209,7 +209,7 @@ func TestIdentity(t *testing.T) {
 	set.Spec.VolumeClaimTemplates = []v1.PersistentVolumeClaim{{ObjectMeta: metav1.ObjectMeta{Name: "data"}}}
 	set.Spec.Selector.MatchLabels = map[string]string{"app": "db"}
 	pod := newPod(set, &v1.PodTemplateSpec{Spec: v1.PodSpec{Volumes: []v1.Volume{{Name: "data"}, {Name: "other"}}}}, "v1", 3)
-	if pod.Name != "db-3" || pod.Spec.Hostname != "db-3" || pod.Spec.Subdomain != "db" || pod.Labels[apps.PodIndexLabel] != "3" || pod.Labels[apps.StatefulSetPodNameLabel] != "db-3" {
+	if pod.Name != "db-3" || pod.GenerateName != "db-" || pod.Spec.Hostname != "db-3" || pod.Spec.Subdomain != "db" || pod.Labels[apps.PodIndexLabel] != "3" || pod.Labels[apps.StatefulSetPodNameLabel] != "db-3" {
 		t.Errorf("%+v", pod)
 	}
 	if len(pod.Spec.Volumes) != 2 || pod.Spec.Volumes[1].PersistentVolumeClaim.ClaimName != "data-db-3" {

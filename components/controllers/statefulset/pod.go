@@ -42,7 +42,6 @@ func podName(set *apps.StatefulSet, ordinal int) string {
 // (https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#pod-identity).
 func newPod(set *apps.StatefulSet, template *v1.PodTemplateSpec, revision string, ordinal int) *v1.Pod {
 	pod := pods.FromTemplate(template, set, *metav1.NewControllerRef(set, kind))
-	pod.GenerateName = ""
 	pod.Name = podName(set, ordinal)
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}

@@ -110,7 +110,7 @@ func TestWhatOthersWroteStays(t *testing.T) {
 func TestDeletedNodeIsNotMadeAnew(t *testing.T) {
 	client := fake.NewClientset()
 	n := start(t, client, func(c *Config) { c.ReportFrequency = 0 })
-	await(t, "ready", func() bool { return ready(get(t, client)) })
+	await(t, "ready", func() bool { return ready(get(t, client)) && n.registered() != nil })
 	nodes := client.CoreV1().Nodes()
 	if err := nodes.Delete(t.Context(), "n1", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)

@@ -93,24 +93,25 @@ func internal(obj crd) (*apiextensions.CustomResourceDefinition, field.ErrorList
 	if err := apiextensionsv1.Convert_v1_CustomResourceDefinition_To_apiextensions_CustomResourceDefinition(obj.DeepCopy(), out, nil); err != nil {
 		return nil, field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 	}
-	disarm(&out.Spec.Validation, &out.Spec.SelectableFields)
-	for i := range out.Spec.Versions {
-		disarm(&out.Spec.Versions[i].Schema, &out.Spec.Versions[i].SelectableFields)
+	spec := &out.Spec
+	if spec.Validation != nil && spec.Validation.OpenAPIV3Schema == nil {
+		spec.Validation = nil // in which the library would look for fields, and panic
+	}
+	disarm(spec.Validation, &spec.SelectableFields)
+	for i := range spec.Versions {
+		disarm(spec.Versions[i].Schema, &spec.Versions[i].SelectableFields)
 	}
 	return out, nil
 }
 
-// disarm takes away what the library looks for in a schema where there is none, or none that is structural: it would panic,
-// and tells of such a schema all the same.
-func disarm(v **apiextensions.CustomResourceValidation, fields *[]apiextensions.SelectableField) {
-	switch {
-	case *v == nil:
-	case (*v).OpenAPIV3Schema == nil:
-		*v = nil
-	default:
-		if _, err := structural.NewStructural((*v).OpenAPIV3Schema); err != nil {
-			*fields = slices.DeleteFunc(*fields, leadsIntoSchema)
-		}
+// disarm takes away what the library looks for in a schema that isn't structural: it would panic, and tells of such a schema
+// all the same.
+func disarm(v *apiextensions.CustomResourceValidation, fields *[]apiextensions.SelectableField) {
+	if v == nil || v.OpenAPIV3Schema == nil {
+		return
+	}
+	if _, err := structural.NewStructural(v.OpenAPIV3Schema); err != nil {
+		*fields = slices.DeleteFunc(*fields, leadsIntoSchema)
 	}
 }
 

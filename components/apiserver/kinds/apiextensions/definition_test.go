@@ -40,3 +40,17 @@ func TestSchemasThatAreNone(t *testing.T) {
 		}
 	}
 }
+
+// TestEmptySchemasAreTold: what is shown of the versions tells one without a schema from one with an empty one.
+func TestEmptySchemasAreTold(t *testing.T) {
+	obj := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "as.example.com"}}
+	obj.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{
+		{Name: "v1", Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{}}, {Name: "v2", Storage: true},
+	}
+	text := Validate(obj).ToAggregate().Error()
+	for _, want := range []string{`"Schema":{"OpenAPIV3Schema":null}`, `"Schema":null`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in %s", want, text)
+		}
+	}
+}

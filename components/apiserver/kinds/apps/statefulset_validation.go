@@ -140,8 +140,8 @@ func ValidateStatefulSetUpdate(new, old *appsv1.StatefulSet) field.ErrorList {
 }
 
 // ValidateStatefulSetStatus checks a change of the status.
-func ValidateStatefulSetStatus(new, old *appsv1.StatefulSet) field.ErrorList {
-	path, s := field.NewPath("status"), &new.Status
+func ValidateStatefulSetStatus(set *appsv1.StatefulSet) field.ErrorList {
+	path, s := field.NewPath("status"), &set.Status
 	errs := checks.Counts(path,
 		checks.Count{Name: "replicas", Value: s.Replicas},
 		checks.Count{Name: "readyReplicas", Value: s.ReadyReplicas},
@@ -151,12 +151,16 @@ func ValidateStatefulSetStatus(new, old *appsv1.StatefulSet) field.ErrorList {
 	)
 	errs = append(errs, checks.NonNegative(s.ObservedGeneration, path.Child("observedGeneration"))...)
 	errs = append(errs, checks.OptionalCount(s.CollisionCount, path.Child("collisionCount"))...)
-	errs = append(errs, checks.Limits(path,
+	return append(errs, checks.Limits(path,
 		checks.Limit{Name: "readyReplicas", Value: s.ReadyReplicas, Max: s.Replicas, MaxName: "status.replicas"},
 		checks.Limit{Name: "currentReplicas", Value: s.CurrentReplicas, Max: s.Replicas, MaxName: "status.replicas"},
 		checks.Limit{Name: "updatedReplicas", Value: s.UpdatedReplicas, Max: s.Replicas, MaxName: "status.replicas"},
 		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.Replicas, MaxName: "status.replicas"},
 		checks.Limit{Name: "availableReplicas", Value: s.AvailableReplicas, Max: s.ReadyReplicas, MaxName: "status.readyReplicas"},
 	)...)
-	return append(errs, checks.Collisions(s.CollisionCount, old.Status.CollisionCount, path.Child("collisionCount"))...)
+}
+
+// ValidateStatefulSetStatusChange checks what of a status only grows.
+func ValidateStatefulSetStatusChange(new, old *appsv1.StatefulSet) field.ErrorList {
+	return checks.Collisions(new.Status.CollisionCount, old.Status.CollisionCount, field.NewPath("status", "collisionCount"))
 }

@@ -1,9 +1,12 @@
 package apps
 
 import (
+	"cmp"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
@@ -61,7 +64,13 @@ func validateStrategy(s *appsv1.DeploymentStrategy, path *field.Path) field.Erro
 		}
 		return validateRolling(s.RollingUpdate, path.Child("rollingUpdate"))
 	}
-	return field.ErrorList{field.NotSupported(path, checks.Unversioned(s), []appsv1.DeploymentStrategyType{
+	shown := *s
+	if r := s.RollingUpdate; r != nil { // which is shown with zeros for what it leaves out
+		shown.RollingUpdate = &appsv1.RollingUpdateDeployment{
+			MaxUnavailable: cmp.Or(r.MaxUnavailable, &intstr.IntOrString{}), MaxSurge: cmp.Or(r.MaxSurge, &intstr.IntOrString{}),
+		}
+	}
+	return field.ErrorList{field.NotSupported(path, checks.Unversioned(shown), []appsv1.DeploymentStrategyType{
 		appsv1.RecreateDeploymentStrategyType, appsv1.RollingUpdateDeploymentStrategyType})}
 }
 

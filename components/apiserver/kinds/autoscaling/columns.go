@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
@@ -59,61 +58,67 @@ func target(m *autoscalingv2.MetricSpec, s *autoscalingv2.MetricStatus) string {
 	if s == nil {
 		s = &autoscalingv2.MetricStatus{}
 	}
-	var current autoscalingv2.MetricValueStatus
 	switch m.Type {
 	case autoscalingv2.ExternalMetricSourceType:
-		if s.External != nil {
-			current = s.External.Current
+		if s.External == nil {
+			return valueOf(m.External.Target, nil)
 		}
-		return valueOf(m.External.Target, current)
+		return valueOf(m.External.Target, &s.External.Current)
 	case autoscalingv2.PodsMetricSourceType:
-		if s.Pods != nil {
-			current = s.Pods.Current
+		if s.Pods == nil {
+			return show.Unknown + "/" + m.Pods.Target.AverageValue.String()
 		}
-		return text(current.AverageValue) + "/" + text(m.Pods.Target.AverageValue)
+		return s.Pods.Current.AverageValue.String() + "/" + m.Pods.Target.AverageValue.String()
 	case autoscalingv2.ObjectMetricSourceType:
-		if s.Object != nil {
-			current = s.Object.Current
+		if s.Object == nil {
+			return valueOf(m.Object.Target, nil)
 		}
-		return valueOf(m.Object.Target, current)
+		return valueOf(m.Object.Target, &s.Object.Current)
 	case autoscalingv2.ResourceMetricSourceType:
+		var current *autoscalingv2.MetricValueStatus
 		if s.Resource != nil {
-			current = s.Resource.Current
+			current = &s.Resource.Current
 		}
 		return string(m.Resource.Name) + ": " + share(m.Resource.Target, current)
 	case autoscalingv2.ContainerResourceMetricSourceType:
+		var current *autoscalingv2.MetricValueStatus
 		if s.ContainerResource != nil {
-			current = s.ContainerResource.Current
+			current = &s.ContainerResource.Current
 		}
 		return string(m.ContainerResource.Name) + ": " + share(m.ContainerResource.Target, current)
 	}
 	return "<unknown type>"
 }
 
-func valueOf(t autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus) string {
+// valueOf shows a target and what there is of it, of which nil is not known yet.
+func valueOf(t autoscalingv2.MetricTarget, current *autoscalingv2.MetricValueStatus) string {
+	have := show.Unknown
 	if t.AverageValue != nil {
-		return text(current.AverageValue) + "/" + text(t.AverageValue) + " (avg)"
+		if current != nil && current.AverageValue != nil {
+			have = current.AverageValue.String()
+		}
+		return have + "/" + t.AverageValue.String() + " (avg)"
 	}
-	return text(current.Value) + "/" + text(t.Value)
+	if current != nil {
+		have = current.Value.String() // of none, "<nil>"
+	}
+	return have + "/" + t.Value.String()
 }
 
-func share(t autoscalingv2.MetricTarget, current autoscalingv2.MetricValueStatus) string {
-	if t.AverageValue != nil {
-		return text(current.AverageValue) + "/" + text(t.AverageValue)
-	}
+// share is valueOf for resources.
+func share(t autoscalingv2.MetricTarget, current *autoscalingv2.MetricValueStatus) string {
 	have, want := show.Unknown, "<auto>"
-	if current.AverageUtilization != nil {
+	if t.AverageValue != nil {
+		if current != nil {
+			have = current.AverageValue.String()
+		}
+		return have + "/" + t.AverageValue.String()
+	}
+	if current != nil && current.AverageUtilization != nil {
 		have = fmt.Sprintf("%d%%", *current.AverageUtilization)
 	}
 	if t.AverageUtilization != nil {
 		want = fmt.Sprintf("%d%%", *t.AverageUtilization)
 	}
 	return have + "/" + want
-}
-
-func text(q *resource.Quantity) string {
-	if q == nil {
-		return show.Unknown
-	}
-	return q.String()
 }

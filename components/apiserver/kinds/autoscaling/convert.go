@@ -1,6 +1,7 @@
 package autoscaling
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 
@@ -16,6 +17,12 @@ const (
 	conditionsAnnotation = "autoscaling.alpha.kubernetes.io/conditions"
 	behaviorAnnotation   = "autoscaling.alpha.kubernetes.io/behavior"
 )
+
+// carriers are the annotations that no autoscaler has of its own: those above, and those that are kept free for more of that.
+var carriers = [...]string{
+	metricsAnnotation, currentAnnotation, conditionsAnnotation, behaviorAnnotation,
+	"autoscaling.alpha.kubernetes.io/scale-down-tolerance", "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
+}
 
 // ToV1 converts to v1; what doesn't fit goes into annotations.
 func ToV1(h *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.HorizontalPodAutoscaler {
@@ -34,7 +41,7 @@ func ToV1(h *autoscalingv2.HorizontalPodAutoscaler) *autoscalingv1.HorizontalPod
 	for i := range h.Spec.Metrics {
 		m := &h.Spec.Metrics[i]
 		if isCPU(m) {
-			out.Spec.TargetCPUUtilizationPercentage = m.Resource.Target.AverageUtilization
+			out.Spec.TargetCPUUtilizationPercentage = cmp.Or(out.Spec.TargetCPUUtilizationPercentage, m.Resource.Target.AverageUtilization)
 			continue
 		}
 		others = append(others, specToV1(m))
@@ -80,7 +87,7 @@ func annotated(old map[string]string, notes map[string]any) map[string]string {
 	if out == nil {
 		out = map[string]string{}
 	}
-	for _, key := range []string{metricsAnnotation, currentAnnotation, conditionsAnnotation, behaviorAnnotation} {
+	for _, key := range carriers {
 		delete(out, key)
 	}
 	for key, value := range notes {
@@ -97,7 +104,7 @@ func annotated(old map[string]string, notes map[string]any) map[string]string {
 }
 
 func carries(annotations map[string]string) bool {
-	for _, key := range []string{metricsAnnotation, currentAnnotation, conditionsAnnotation, behaviorAnnotation} {
+	for _, key := range carriers {
 		if _, ok := annotations[key]; ok {
 			return true
 		}
@@ -144,11 +151,8 @@ func FromV1(h *autoscalingv1.HorizontalPodAutoscaler) *autoscalingv2.HorizontalP
 		}}
 	}
 	var b behavior
-	if read(h.Annotations, behaviorAnnotation, &b) {
+	if read(h.Annotations, behaviorAnnotation, &b) && b != (behavior{}) {
 		out.Spec.Behavior = b.toV2()
-		d := autoscalingv2.HorizontalPodAutoscaler{Spec: out.Spec}
-		Default(&d)
-		out.Spec.Behavior = d.Spec.Behavior
 	}
 	var conditions []autoscalingv1.HorizontalPodAutoscalerCondition
 	if read(h.Annotations, conditionsAnnotation, &conditions) {

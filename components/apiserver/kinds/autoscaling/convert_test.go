@@ -62,3 +62,44 @@ func TestV1WithoutTarget(t *testing.T) {
 		t.Errorf("%+v", h.Spec.Metrics)
 	}
 }
+
+// TestBehaviorOfV1IsTakenAsItIs: only v2 has defaults for it; what is reserved for carrying more isn't kept.
+func TestBehaviorOfV1IsTakenAsItIs(t *testing.T) {
+	h := FromV1(&autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
+		behaviorAnnotation: `{"ScaleUp":{"StabilizationWindowSeconds":10}}`, "autoscaling.alpha.kubernetes.io/scale-up-tolerance": "1",
+	}}})
+	if b := h.Spec.Behavior; b == nil || b.ScaleUp == nil || b.ScaleUp.Policies != nil || b.ScaleDown != nil {
+		t.Errorf("behavior %+v", b)
+	}
+	if len(h.Annotations) > 0 {
+		t.Errorf("annotations %v", h.Annotations)
+	}
+	h = FromV1(&autoscalingv1.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{behaviorAnnotation: `{}`}}})
+	if h.Spec.Behavior != nil {
+		t.Errorf("nothing became %+v", h.Spec.Behavior)
+	}
+}
+
+// TestFirstTargetOfV1: of several targets of CPU, v1 has the first.
+func TestFirstTargetOfV1(t *testing.T) {
+	h := &autoscalingv2.HorizontalPodAutoscaler{Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+		Metrics: []autoscalingv2.MetricSpec{cpuMetric(1), cpuMetric(2)}}}
+	if p := ToV1(h).Spec.TargetCPUUtilizationPercentage; p == nil || *p != 1 {
+		t.Errorf("got %v", p)
+	}
+}
+
+// TestTargetsOfOtherMetrics: a status that is of another kind of amount than the target shows none.
+func TestTargetsOfOtherMetrics(t *testing.T) {
+	value, percent := resource.MustParse("100m"), int32(5)
+	memory := autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+		Name: "memory", Target: autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &value}}}
+	current := &autoscalingv2.MetricStatus{Resource: &autoscalingv2.ResourceMetricStatus{
+		Current: autoscalingv2.MetricValueStatus{AverageUtilization: &percent}}}
+	if got := target(&memory, current); got != "memory: <nil>/100m" {
+		t.Errorf("shown as %q", got)
+	}
+	if got := target(&memory, nil); got != "memory: <unknown>/100m" {
+		t.Errorf("without a status, shown as %q", got)
+	}
+}

@@ -40,24 +40,32 @@ func DefaultJob(j *batchv1.Job) {
 		limit = math.MaxInt32
 	}
 	setDefault(&s.BackoffLimit, limit)
-	if len(j.Labels) == 0 {
+	if s.Template.Labels != nil && len(j.Labels) == 0 {
 		j.Labels = s.Template.Labels // shared, see GenerateSelector
 	}
 	setDefault(&s.CompletionMode, batchv1.NonIndexedCompletion)
 	setDefault(&s.Suspend, false)
 	replacement := batchv1.TerminatingOrFailed
-	if p := s.PodFailurePolicy; p != nil {
+	if s.PodFailurePolicy != nil {
 		replacement = batchv1.Failed
-		for i := range p.Rules {
-			for k := range p.Rules[i].OnPodConditions {
-				if c := &p.Rules[i].OnPodConditions[k]; c.Status == "" {
-					c.Status = corev1.ConditionTrue
-				}
+	}
+	defaultConditions(s)
+	setDefault(&s.PodReplacementPolicy, replacement)
+	setDefault(&s.ManualSelector, false)
+}
+
+// defaultConditions makes rules for pods' failures look for conditions that are true.
+func defaultConditions(s *batchv1.JobSpec) {
+	if s.PodFailurePolicy == nil {
+		return
+	}
+	for _, rule := range s.PodFailurePolicy.Rules {
+		for i := range rule.OnPodConditions {
+			if c := &rule.OnPodConditions[i]; c.Status == "" {
+				c.Status = corev1.ConditionTrue
 			}
 		}
 	}
-	setDefault(&s.PodReplacementPolicy, replacement)
-	setDefault(&s.ManualSelector, false)
 }
 
 // GenerateSelector makes a job find its own pods only, by its UID, unless its author manages the selector. Labels that
@@ -75,7 +83,7 @@ func GenerateSelector(j *batchv1.Job) {
 			labels[key] = value
 		}
 	}
-	if len(j.Labels) > 0 && sameMap(j.Labels, j.Spec.Template.Labels) {
+	if j.Labels != nil && sameMap(j.Labels, j.Spec.Template.Labels) {
 		j.Labels = maps.Clone(labels)
 	}
 	j.Spec.Template.Labels = labels
@@ -123,6 +131,7 @@ func SpecWarnings(s *batchv1.JobSpec, path *field.Path) []string {
 // DefaultCronJob sets the defaults of a cron job.
 func DefaultCronJob(c *batchv1.CronJob) {
 	podspec.DefaultTemplate(&c.Spec.JobTemplate.Spec.Template)
+	defaultConditions(&c.Spec.JobTemplate.Spec)
 	if c.Spec.ConcurrencyPolicy == "" {
 		c.Spec.ConcurrencyPolicy = batchv1.AllowConcurrent
 	}

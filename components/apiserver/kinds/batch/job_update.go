@@ -11,11 +11,16 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 )
 
-// ValidateJobUpdate checks a change: what the job is stays; how much of it runs at once may change.
+// ValidateJobUpdate checks a changed job.
 func ValidateJobUpdate(new, old *batchv1.Job) field.ErrorList {
+	return validateJob(new, &old.Spec.Template)
+}
+
+// ValidateJobChange checks a change: what the job is stays; how much of it runs at once may change. It repeats some of
+// ValidateJobUpdate, as upstream does.
+func ValidateJobChange(new, old *batchv1.Job) field.ErrorList {
 	path, is, was := field.NewPath("spec"), &new.Spec, &old.Spec
-	errs := validateJob(new, &was.Template)
-	errs = append(errs, validateSelected(is, &was.Template, path)...)
+	errs := validateSelected(is, &was.Template, path)
 	errs = append(errs, keptCompletions(is, was, path.Child("completions"))...)
 	errs = append(errs, validation.ValidateImmutableField(is.Selector, was.Selector, path.Child("selector"))...)
 	errs = append(errs, keptTemplate(new, old, path.Child("template"))...)

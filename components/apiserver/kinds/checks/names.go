@@ -3,7 +3,9 @@ package checks
 import (
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -69,4 +71,17 @@ func isKey(s string) bool {
 		domain, name = "a", s
 	}
 	return isSubdomain(domain) && isSubdomain(name) && len(name) <= utilvalidation.LabelValueMaxLength
+}
+
+// Finalizers refuses those of an object without a domain that are none of Kubernetes' own.
+func Finalizers(list []string, path *field.Path) (errs field.ErrorList) {
+	for i, name := range list {
+		switch {
+		case strings.Contains(name, "/"), name == metav1.FinalizerOrphanDependents, name == metav1.FinalizerDeleteDependents,
+			name == string(corev1.FinalizerKubernetes):
+		default:
+			errs = append(errs, field.Invalid(path.Index(i), name, "name is neither a standard finalizer name nor is it fully qualified"))
+		}
+	}
+	return errs
 }

@@ -121,8 +121,8 @@ func jsonUnder(s *corev1.Secret, key string, data *field.Path) field.ErrorList {
 	return nil
 }
 
-// ValidateSecretUpdate checks a change: the type stays, and an immutable one stays as it is.
-func ValidateSecretUpdate(new, old *corev1.Secret) field.ErrorList {
+// ValidateSecretChange checks a change alone: the type stays, and an immutable one stays as it is.
+func ValidateSecretChange(new, old *corev1.Secret) field.ErrorList {
 	errs := validation.ValidateImmutableField(new.Type, old.Type, field.NewPath("type"))
 	if old.Immutable != nil && *old.Immutable {
 		if new.Immutable == nil || !*new.Immutable {
@@ -132,5 +132,5 @@ func ValidateSecretUpdate(new, old *corev1.Secret) field.ErrorList {
 			errs = append(errs, forbidImmutable("data"))
 		}
 	}
-	return append(errs, ValidateSecret(new)...)
+	return errs
 }

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -14,9 +16,10 @@ func DefaultNamespace(n *corev1.Namespace) {
 	if n.Status.Phase == "" {
 		n.Status.Phase = corev1.NamespaceActive
 	}
-	if n.Name == "" {
+	if n.Name == "" || n.Labels[corev1.LabelMetadataName] == n.Name {
 		return
 	}
+	n.Labels = maps.Clone(n.Labels) // others may have the map, too
 	if n.Labels == nil {
 		n.Labels = map[string]string{}
 	}
@@ -27,7 +30,7 @@ func DefaultNamespace(n *corev1.Namespace) {
 func ValidateNamespace(n *corev1.Namespace) field.ErrorList {
 	var errs field.ErrorList
 	for _, f := range n.Spec.Finalizers {
-		errs = append(errs, FinalizerName(string(f), field.NewPath("spec", "finalizers"))...)
+		errs = append(errs, finalizerName(string(f), field.NewPath("spec", "finalizers"))...)
 	}
 	return errs
 }
@@ -36,7 +39,7 @@ func ValidateNamespace(n *corev1.Namespace) field.ErrorList {
 func ValidateNamespaceFinalize(new, _ *corev1.Namespace) field.ErrorList {
 	var errs field.ErrorList
 	for i, f := range new.Spec.Finalizers {
-		errs = append(errs, FinalizerName(string(f), field.NewPath("spec", "finalizers").Index(i))...)
+		errs = append(errs, finalizerName(string(f), field.NewPath("spec", "finalizers").Index(i))...)
 	}
 	return errs
 }
@@ -56,8 +59,8 @@ func ValidateNamespaceStatusUpdate(new, _ *corev1.Namespace) field.ErrorList {
 	return nil
 }
 
-// FinalizerName checks one of a namespace's spec.finalizers, or of what is as strict: a qualified name, with a domain unless it is a known one.
-func FinalizerName(name string, path *field.Path) field.ErrorList {
+// finalizerName checks one of a namespace's spec.finalizers: a qualified name, with a domain unless it is a known one.
+func finalizerName(name string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, msg := range utilvalidation.IsQualifiedName(name) {
 		errs = append(errs, field.Invalid(path, name, msg))

@@ -189,12 +189,8 @@ func validateTaints(list []corev1.Taint, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// ValidateNodeUpdate checks a change of all but the status: with upstream, twice in parts.
-func ValidateNodeUpdate(new, old *corev1.Node) field.ErrorList {
-	return append(ValidateNode(new), ValidateNodeChange(new, old)...)
-}
-
-// ValidateNodeChange checks a change, also of the status: what identifies the node stays.
+// ValidateNodeChange checks a change, also of the status: what identifies the node stays. Some of it repeats ValidateNode, as
+// upstream does.
 func ValidateNodeChange(new, old *corev1.Node) field.ErrorList {
 	errs := validateNodeAnnotations(new)
 	errs = append(errs, validateNodeResources(new)...)

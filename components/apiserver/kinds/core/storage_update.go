@@ -27,9 +27,9 @@ var renamedLabels = map[string]string{
 	corev1.LabelInstanceType:            corev1.LabelInstanceTypeStable,
 }
 
-// ValidateVolumeUpdate checks a change: where the data is stays.
+// ValidateVolumeUpdate checks a change, where the data is stays, and most of the volume, which upstream has checked before.
 func ValidateVolumeUpdate(new, old *corev1.PersistentVolume) field.ErrorList {
-	errs := append(ValidateVolume(new), validateVolume(new)...) // twice, as upstream does
+	errs := validateVolume(new)
 	is, was := new.Spec.PersistentVolumeSource.DeepCopy(), old.Spec.PersistentVolumeSource.DeepCopy()
 	if is.CSI != nil && was.CSI != nil && was.CSI.ControllerExpandSecretRef == nil {
 		is.CSI.ControllerExpandSecretRef = nil // may be added

@@ -51,10 +51,6 @@ func validateVolume(v *corev1.PersistentVolume) field.ErrorList {
 	}
 	errs = append(errs, checks.OneOf(s.PersistentVolumeReclaimPolicy, path.Child("persistentVolumeReclaimPolicy"),
 		corev1.PersistentVolumeReclaimDelete, corev1.PersistentVolumeReclaimRecycle, corev1.PersistentVolumeReclaimRetain)...)
-	errs = append(errs, validateVolumeSource(s, v.Name, path)...)
-	if s.HostPath != nil && pathpkg.Clean(s.HostPath.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
-		errs = append(errs, field.Forbidden(path.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
-	}
 	if s.NodeAffinity != nil {
 		at := path.Child("nodeAffinity", "required")
 		if s.NodeAffinity.Required == nil {
@@ -62,6 +58,10 @@ func validateVolume(v *corev1.PersistentVolume) field.ErrorList {
 		} else {
 			errs = append(errs, podspec.NodeSelector(s.NodeAffinity.Required, at)...)
 		}
+	}
+	errs = append(errs, validateVolumeSource(s, v.Name, path)...)
+	if s.HostPath != nil && pathpkg.Clean(s.HostPath.Path) == "/" && s.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRecycle {
+		errs = append(errs, field.Forbidden(path.Child("persistentVolumeReclaimPolicy"), "may not be 'recycle' for a hostPath mount of '/'"))
 	}
 	if s.StorageClassName != "" {
 		errs = append(errs, checks.Text(s.StorageClassName, path.Child("storageClassName"), checks.Subdomain)...)

@@ -29,7 +29,9 @@ func Validate(e *corev1.Event, strict bool) field.ErrorList {
 	if !strict {
 		return errs
 	}
-	errs = append(errs, validation.ValidateObjectMetaAccessor(e, true, validation.NameIsDNSSubdomain, field.NewPath("metadata"))...)
+	metadata := field.NewPath("metadata")
+	errs = append(errs, validation.ValidateObjectMetaAccessor(e, true, validation.NameIsDNSSubdomain, metadata)...)
+	errs = append(errs, checks.Finalizers(e.Finalizers, metadata.Child("finalizers"))...)
 	errs = append(errs, validateSeries(e.Series)...)
 	if e.EventTime.IsZero() {
 		errs = append(errs, field.Required(field.NewPath("eventTime"), ""))
@@ -58,7 +60,9 @@ func ValidateUpdate(new, old *corev1.Event, strict bool) field.ErrorList {
 	if !strict {
 		return errs
 	}
-	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(new, old, field.NewPath("metadata"))...)
+	metadata := field.NewPath("metadata")
+	errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(new, old, metadata)...)
+	errs = append(errs, checks.Finalizers(new.Finalizers, metadata.Child("finalizers"))...)
 	if !reflect.DeepEqual(new.Series, old.Series) {
 		errs = append(errs, validateSeries(new.Series)...)
 	}

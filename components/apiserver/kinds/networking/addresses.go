@@ -52,13 +52,12 @@ func ValidateAddress(a *networkingv1.IPAddress) field.ErrorList {
 	return errs
 }
 
-// ValidateAddressUpdate checks a change: the owner stays.
-func ValidateAddressUpdate(new, old *networkingv1.IPAddress) field.ErrorList {
-	errs := ValidateAddress(new)
-	if !apiequality.Semantic.DeepEqual(new.Spec.ParentRef, old.Spec.ParentRef) {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "parentRef"), checks.Unversioned(new.Spec.ParentRef), "field is immutable"))
+// ValidateAddressChange checks a change alone: the owner stays.
+func ValidateAddressChange(new, old *networkingv1.IPAddress) field.ErrorList {
+	if apiequality.Semantic.DeepEqual(new.Spec.ParentRef, old.Spec.ParentRef) {
+		return nil
 	}
-	return errs
+	return field.ErrorList{field.Invalid(field.NewPath("spec", "parentRef"), checks.Unversioned(new.Spec.ParentRef), "field is immutable")}
 }
 
 // AddressColumns are the columns of IP addresses. Their rows have a cell more, as upstream's.

@@ -293,10 +293,9 @@ func ValidateIngressClass(c *networkingv1.IngressClass) field.ErrorList {
 	return errs
 }
 
-// ValidateIngressClassUpdate checks a change: the controller stays.
-func ValidateIngressClassUpdate(new, old *networkingv1.IngressClass) field.ErrorList {
-	errs := validation.ValidateImmutableField(new.Spec.Controller, old.Spec.Controller, field.NewPath("spec", "controller"))
-	return append(errs, ValidateIngressClass(new)...)
+// ValidateIngressClassChange checks a change alone: the controller stays.
+func ValidateIngressClassChange(new, old *networkingv1.IngressClass) field.ErrorList {
+	return validation.ValidateImmutableField(new.Spec.Controller, old.Spec.Controller, field.NewPath("spec", "controller"))
 }
 
 // IngressClassColumns are the columns of ingress classes.

@@ -46,9 +46,9 @@ func validateTolerations(list []corev1.Toleration, path *field.Path) field.Error
 	return errs
 }
 
-// ValidateUpdate checks a change: the handler stays.
-func ValidateUpdate(new, old *nodev1.RuntimeClass) field.ErrorList {
-	return append(Validate(new), validation.ValidateImmutableField(new.Handler, old.Handler, field.NewPath("handler"))...)
+// ValidateChange checks a change alone: the handler stays.
+func ValidateChange(new, old *nodev1.RuntimeClass) field.ErrorList {
+	return validation.ValidateImmutableField(new.Handler, old.Handler, field.NewPath("handler"))
 }
 
 // Columns are the columns of runtime classes.

@@ -1,6 +1,8 @@
 package podspec
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/distribution/reference"
@@ -13,7 +15,7 @@ const fileMode = int32(0o644)
 
 // DefaultPod sets the defaults of a pod. Some hold for pods only, not for templates, so that templates stay as written.
 func DefaultPod(pod *corev1.Pod) {
-	dropInitAnnotations(pod.Annotations)
+	dropInitAnnotations(&pod.Annotations)
 	spec := &pod.Spec
 	for _, cs := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
 		for i := range cs {
@@ -34,15 +36,23 @@ func DefaultPod(pod *corev1.Pod) {
 
 // DefaultTemplate sets the defaults of a pod template.
 func DefaultTemplate(t *corev1.PodTemplateSpec) {
-	dropInitAnnotations(t.Annotations)
+	dropInitAnnotations(&t.Annotations)
 	Default(&t.Spec)
 }
 
-// dropInitAnnotations removes what init containers were before they had fields; it never comes back.
-func dropInitAnnotations(annotations map[string]string) {
-	for _, key := range []string{"pod.beta.kubernetes.io/init-containers", "pod.alpha.kubernetes.io/init-containers",
-		"pod.beta.kubernetes.io/init-container-statuses", "pod.alpha.kubernetes.io/init-container-statuses"} {
-		delete(annotations, key)
+// initAnnotations are what init containers were before they had fields; none comes back.
+var initAnnotations = []string{"pod.beta.kubernetes.io/init-containers", "pod.alpha.kubernetes.io/init-containers",
+	"pod.beta.kubernetes.io/init-container-statuses", "pod.alpha.kubernetes.io/init-container-statuses"}
+
+// dropInitAnnotations writes to no map: what was read before has its defaults, and may share its annotations with others.
+func dropInitAnnotations(annotations *map[string]string) {
+	former := func(key, _ string) bool { return slices.Contains(initAnnotations, key) }
+	for key, value := range *annotations {
+		if former(key, value) {
+			*annotations = maps.Clone(*annotations)
+			maps.DeleteFunc(*annotations, former)
+			return
+		}
 	}
 }
 

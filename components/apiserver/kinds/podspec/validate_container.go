@@ -15,7 +15,6 @@ type containers struct {
 	spec    *corev1.PodSpec
 	volumes map[string]corev1.VolumeSource
 	claims  sets.Set[string]
-	isPod   bool
 }
 
 func (c *containers) regular(path *field.Path) field.ErrorList {
@@ -44,12 +43,12 @@ func (c *containers) init(path *field.Path) field.ErrorList {
 	for i := range c.spec.InitContainers {
 		ctr, at := &c.spec.InitContainers[i], path.Index(i)
 		errs = append(errs, c.shared(ctr, at)...)
-		errs = append(errs, takeName(ctr.Name, names, at)...)
 		if ctr.RestartPolicy == nil && len(ctr.RestartPolicyRules) > 0 {
 			errs = append(errs, noRestartPolicy(at)...)
 		} else {
 			errs = append(errs, validateRestartRules(ctr, at)...)
 		}
+		errs = append(errs, takeName(ctr.Name, names, at)...)
 		// Each runs alone; upstream calls it the first of the list here.
 		errs = append(errs, hostPortConflicts(c.spec.InitContainers[i:i+1], path)...)
 		if Restartable(ctr) {
@@ -82,6 +81,7 @@ func (c *containers) ephemeral(path *field.Path) field.ErrorList {
 		e, at := &c.spec.EphemeralContainers[i], path.Index(i)
 		ctr := corev1.Container(e.EphemeralContainerCommon)
 		errs = append(errs, c.shared(&ctr, at)...)
+		errs = append(errs, trimmed(ctr.Image, at)...)
 		if names.Has(ctr.Name) {
 			errs = append(errs, field.Duplicate(at.Child("name"), ctr.Name))
 		}
@@ -149,7 +149,7 @@ func (c *containers) shared(ctr *corev1.Container, at *field.Path) field.ErrorLi
 	} else {
 		errs = append(errs, problems(ctr.Name, at.Child("name"), checks.Label)...)
 	}
-	errs = append(errs, validateImage(ctr.Image, c.isPod, at.Child("image"))...)
+	errs = append(errs, checks.Required(ctr.Image, at.Child("image"))...)
 	errs = append(errs, enum(ctr.TerminationMessagePolicy, at.Child("terminationMessagePolicy"),
 		corev1.TerminationMessageReadFile, corev1.TerminationMessageFallbackToLogsOnError)...)
 	errs = append(errs, validatePorts(ctr.Ports, at.Child("ports"))...)
@@ -163,15 +163,12 @@ func (c *containers) shared(ctr *corev1.Container, at *field.Path) field.ErrorLi
 	return append(errs, validateSecurity(ctr.SecurityContext, c.spec, at.Child("securityContext"))...)
 }
 
-// validateImage checks the name of an image. Templates may have spaces around it.
-func validateImage(image string, isPod bool, at *field.Path) field.ErrorList {
-	if image == "" {
-		return field.ErrorList{field.Required(at, "")}
+// trimmed checks that nothing invisible is around the image of a container, which templates may have.
+func trimmed(image string, at *field.Path) field.ErrorList {
+	if strings.TrimSpace(image) == image {
+		return nil
 	}
-	if isPod && strings.TrimSpace(image) != image {
-		return field.ErrorList{field.Invalid(at, image, "must not have leading or trailing whitespace")}
-	}
-	return nil
+	return field.ErrorList{field.Invalid(at.Child("image"), image, "must not have leading or trailing whitespace")}
 }
 
 // Bounds of the rules by which a container is restarted.

@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -11,9 +12,13 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
-// ValidateEphemeralUpdate checks a change through /ephemeralcontainers: they may be added, and stay as they are.
-func ValidateEphemeralUpdate(new, old *corev1.Pod) field.ErrorList {
-	errs := validatePod(new, old)
+// ValidateEphemeralUpdate checks a change through /ephemeralcontainers: they may be added, and stay as they are. meta are the
+// faults of the metadata, of which clients are told first, if at all.
+func ValidateEphemeralUpdate(new, old *corev1.Pod, meta field.ErrorList) field.ErrorList {
+	if _, mirror := old.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
+		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
+	}
+	errs := slices.Concat(meta, validatePod(new, old))
 	path := field.NewPath("spec", "ephemeralContainers")
 	is := map[string]corev1.EphemeralContainer{}
 	for _, c := range new.Spec.EphemeralContainers {

@@ -25,5 +25,13 @@ func validatePod(p, old *corev1.Pod) field.ErrorList {
 		was = &old.Spec
 	}
 	errs := validateAnnotations(p.Annotations, &p.Spec, field.NewPath("metadata", "annotations"))
-	return append(errs, validateSpec(&p.Spec, was, &p.ObjectMeta, field.NewPath("spec"))...)
+	path := field.NewPath("spec")
+	errs = append(errs, validateSpec(&p.Spec, was, &p.ObjectMeta, path)...)
+	for i := range p.Spec.Containers {
+		errs = append(errs, trimmed(p.Spec.Containers[i].Image, path.Child("containers").Index(i))...)
+	}
+	for i := range p.Spec.InitContainers {
+		errs = append(errs, trimmed(p.Spec.InitContainers[i].Image, path.Child("initContainers").Index(i))...)
+	}
+	return errs
 }

@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -10,10 +11,10 @@ import (
 )
 
 // ValidateResize checks a change through /resize: only CPU and memory, and never so that the pod's class of service changes
-// (KEP-1287).
-func ValidateResize(new, old *corev1.Pod) field.ErrorList {
+// (KEP-1287). meta are the faults of the metadata, of which clients are told first, if at all.
+func ValidateResize(new, old *corev1.Pod, meta field.ErrorList) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := validatePod(new, old)
+	errs := slices.Concat(meta, validatePod(new, old))
 	if _, mirror := old.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods cannot be resized")}
 	}

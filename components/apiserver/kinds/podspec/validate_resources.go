@@ -2,8 +2,6 @@ package podspec
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -32,7 +30,7 @@ func validateResources(r *corev1.ResourceRequirements, claims sets.Set[string], 
 		compute = compute || n == corev1.ResourceCPU || n == corev1.ResourceMemory
 		huge = huge || hugePages(n)
 	}
-	for _, n := range sortedNames(r.Limits) {
+	for _, n := range sortedKeys(r.Limits) {
 		q := r.Limits[n]
 		p := limits.Key(string(n))
 		errs = append(errs, name(n, p)...)
@@ -42,7 +40,7 @@ func validateResources(r *corev1.ResourceRequirements, claims sets.Set[string], 
 		}
 		note(n)
 	}
-	for _, n := range sortedNames(r.Requests) {
+	for _, n := range sortedKeys(r.Requests) {
 		q := r.Requests[n]
 		p := requests.Key(string(n))
 		errs = append(errs, name(n, p)...)
@@ -93,7 +91,7 @@ func validatePodResources(s *corev1.PodSpec, claims sets.Set[string], at *field.
 	errs = append(errs, coverage(r.Limits, limits, "limits", hugePages, at)...)
 	for i := range s.Containers {
 		own := s.Containers[i].Resources.Limits
-		for _, n := range sortedNames(own) {
+		for _, n := range sortedKeys(own) {
 			limit := own[n]
 			if q, ok := r.Limits[n]; ok && limit.Cmp(q) > 0 {
 				errs = append(errs, field.Invalid(at.Child("containers").Index(i).Key(string(n)).Child("limits"), limit.String(),
@@ -108,7 +106,7 @@ func validatePodResources(s *corev1.PodSpec, claims sets.Set[string], at *field.
 // limits can't be shared.
 func coverage(have, sum corev1.ResourceList, what string, of func(corev1.ResourceName) bool, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, n := range sortedNames(sum) {
+	for _, n := range sortedKeys(sum) {
 		q, ok := have[n]
 		if all := sum[n]; ok && of(n) && all.Cmp(q) > 0 {
 			errs = append(errs, field.Invalid(at.Child(what).Key(string(n)), q.String(),
@@ -116,10 +114,6 @@ func coverage(have, sum corev1.ResourceList, what string, of func(corev1.Resourc
 		}
 	}
 	return errs
-}
-
-func sortedNames(list corev1.ResourceList) []corev1.ResourceName {
-	return slices.Sorted(maps.Keys(list))
 }
 
 // Quantity checks the amount of a resource: not negative, and whole where halves make no sense.

@@ -20,7 +20,7 @@ func validateSpec(s, old *corev1.PodSpec, meta *metav1.ObjectMeta, path *field.P
 	volumes, errs := validateVolumes(s.Volumes, meta, path.Child("volumes"))
 	claims, more := validateClaims(s.ResourceClaims, meta, path.Child("resourceClaims"))
 	errs = append(errs, more...)
-	c := containers{spec: s, volumes: volumes, claims: claims, isPod: meta != nil}
+	c := containers{spec: s, volumes: volumes, claims: claims}
 	errs = append(errs, c.regular(path.Child("containers"))...)
 	errs = append(errs, c.init(path.Child("initContainers"))...)
 	errs = append(errs, c.ephemeral(path.Child("ephemeralContainers"))...)

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 )
 
@@ -183,17 +184,17 @@ func TestResize(t *testing.T) {
 	old.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
 	p := old.DeepCopy()
 	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("2")}
-	if errs := ValidateResize(p, old); len(errs) > 0 {
+	if errs := ValidateResize(p, old, nil); len(errs) > 0 {
 		t.Error(errs)
 	}
 	p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1")}
 	p.Spec.Containers[0].Resources.Requests["memory"] = resource.MustParse("1")
-	if errs := ValidateResize(p, old); len(errs) != 1 || !strings.Contains(errs[0].Error(), "QOS") {
+	if errs := ValidateResize(p, old, nil); len(errs) != 1 || !strings.Contains(errs[0].Error(), "QOS") {
 		t.Error(errs)
 	}
 	p = old.DeepCopy()
 	p.Spec.Containers[0].Image = "other"
-	if errs := ValidateResize(p, old); len(errs) != 1 {
+	if errs := ValidateResize(p, old, nil); len(errs) != 1 {
 		t.Error(errs)
 	}
 }
@@ -219,7 +220,7 @@ func TestResizeOfTheWhole(t *testing.T) {
 		p := old.DeepCopy()
 		p.Spec.Resources = c.new.DeepCopy()
 		var got []string
-		for _, err := range ValidateResize(p, old) {
+		for _, err := range ValidateResize(p, old, nil) {
 			got = append(got, err.Error())
 		}
 		if !slices.Equal(got, c.want) {
@@ -228,7 +229,7 @@ func TestResizeOfTheWhole(t *testing.T) {
 	}
 	old := minimal()
 	old.Status.NodeAllocatableResourceClaimStatuses = []corev1.NodeAllocatableResourceClaimStatus{{ResourceClaimName: "x"}}
-	if errs := ValidateResize(old.DeepCopy(), old); len(errs) != 1 || !strings.Contains(errs[0].Error(), "node allocatable resource claims cannot be resized") {
+	if errs := ValidateResize(old.DeepCopy(), old, nil); len(errs) != 1 || !strings.Contains(errs[0].Error(), "node allocatable resource claims cannot be resized") {
 		t.Error(errs)
 	}
 }
@@ -257,5 +258,23 @@ func TestDefaults(t *testing.T) {
 	if *p.Spec.TerminationGracePeriodSeconds != 30 || p.Spec.DNSPolicy != "ClusterFirst" || !*p.Spec.EnableServiceLinks ||
 		p.Spec.DeprecatedServiceAccount != "sa" || p.Spec.SchedulerName != "default-scheduler" {
 		t.Errorf("%+v", p.Spec)
+	}
+}
+
+// TestDoorsOfMirrorPods: what a kubelet shows of its own pods is changed nowhere, and of that alone clients are told.
+func TestDoorsOfMirrorPods(t *testing.T) {
+	old := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}}}
+	meta := field.ErrorList{field.Required(field.NewPath("metadata"), "")}
+	for want, errs := range map[string]field.ErrorList{
+		"static pods do not support ephemeral containers": ValidateEphemeralUpdate(old.DeepCopy(), old, meta),
+		"static pods cannot be resized":                   ValidateResize(old.DeepCopy(), old, meta),
+	} {
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), want) {
+			t.Errorf("%v, want %s", errs, want)
+		}
+	}
+	delete(old.Annotations, corev1.MirrorPodAnnotationKey)
+	if errs := ValidateEphemeralUpdate(old.DeepCopy(), old, meta); len(errs) < 2 || errs[0] != meta[0] {
+		t.Errorf("%v, want the metadata's first", errs)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/equality"
 )
 
@@ -39,7 +40,9 @@ func ValidateUpdate(new, old *corev1.Pod) field.ErrorList {
 			return append(errs, field.Forbidden(path.Child(list.name), "pod updates may not add or remove containers"))
 		}
 		for i := range list.is {
-			errs = append(errs, validateImage(list.is[i].Image, true, path.Child(list.name).Index(i).Child("image"))...)
+			image, at := list.is[i].Image, path.Child(list.name).Index(i)
+			errs = append(errs, checks.Required(image, at.Child("image"))...)
+			errs = append(errs, trimmed(image, at)...)
 		}
 	}
 	errs = append(errs, validateDeadlineUpdate(new, old, path.Child("activeDeadlineSeconds"))...)

@@ -49,6 +49,11 @@ func requestsOf(s *resourcev1.ResourceClaimSpec) requests {
 
 // reference checks the name of a request, or of one of its alternatives.
 func (r requests) reference(name string, at *field.Path) field.ErrorList {
+	unknown := field.Invalid(at, name,
+		"must be the name of a request in the claim or the name of a request and a subrequest separated by '/'")
+	if strings.Count(name, "/") > 1 {
+		return field.ErrorList{unknown}
+	}
 	var errs field.ErrorList
 	for part := range strings.SplitSeq(name, "/") {
 		errs = append(errs, label(part, at)...)
@@ -56,8 +61,7 @@ func (r requests) reference(name string, at *field.Path) field.ErrorList {
 	request, alternative, nested := strings.Cut(name, "/")
 	alternatives, ok := r[request]
 	if !ok || nested && !alternatives.Has(alternative) {
-		errs = append(errs, field.Invalid(at, name,
-			"must be the name of a request in the claim or the name of a request and a subrequest separated by '/'"))
+		errs = append(errs, unknown)
 	}
 	return errs
 }
@@ -189,9 +193,14 @@ func ValidateTemplate(t *resourcev1.ResourceClaimTemplate) field.ErrorList {
 	return validateTemplate(t, nil)
 }
 
-// ValidateTemplateUpdate checks a change: what the template makes stays.
+// ValidateTemplateUpdate checks a changed template, which may keep the expressions that it has.
 func ValidateTemplateUpdate(new, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
-	return append(validateTemplate(new, expressions(&old.Spec.Spec)), immutable(new.Spec, old.Spec, field.NewPath("spec"))...)
+	return validateTemplate(new, expressions(&old.Spec.Spec))
+}
+
+// ValidateTemplateChange checks a change alone: what the template makes stays.
+func ValidateTemplateChange(new, old *resourcev1.ResourceClaimTemplate) field.ErrorList {
+	return immutable(new.Spec, old.Spec, field.NewPath("spec"))
 }
 
 func validateTemplate(t *resourcev1.ResourceClaimTemplate, stored sets.Set[string]) field.ErrorList {

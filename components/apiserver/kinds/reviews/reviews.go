@@ -7,6 +7,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -40,6 +41,22 @@ func ValidateLocal(r *authorizationv1.LocalSubjectAccessReview) field.ErrorList 
 func ValidateSelf(r *authorizationv1.SelfSubjectAccessReview) field.ErrorList {
 	return append(attributes(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes, field.NewPath("spec")),
 		noMeta(&r.ObjectMeta, metav1.ObjectMeta{}, "must be empty")...)
+}
+
+// CheckToken asks for a token: there is nothing to be told of none.
+func CheckToken(r *authenticationv1.TokenReview) error {
+	if r.Spec.Token == "" {
+		return apierrors.NewBadRequest("token is required for TokenReview in authentication")
+	}
+	return nil
+}
+
+// CheckRules asks for the namespace of which the rules are to be told.
+func CheckRules(r *authorizationv1.SelfSubjectRulesReview) error {
+	if r.Spec.Namespace == "" {
+		return apierrors.NewBadRequest("no namespace on request")
+	}
+	return nil
 }
 
 // shown is what messages show of a path: upstream prints its type without a version.

@@ -130,10 +130,9 @@ func equalTopology(a, b corev1.TopologySelectorTerm) bool {
 	return apiequality.Semantic.DeepEqual(asked(a), asked(b))
 }
 
-// ValidateClassUpdate checks a change: volumes were made by what the class says, so it stays.
-func ValidateClassUpdate(new, old *storagev1.StorageClass) field.ErrorList {
-	errs := ValidateClass(new)
-	errs = append(errs, validation.ValidateImmutableField(new.Parameters, old.Parameters, field.NewPath("parameters"))...)
+// ValidateClassChange checks a change alone: volumes were made by what the class says, so it stays.
+func ValidateClassChange(new, old *storagev1.StorageClass) field.ErrorList {
+	errs := validation.ValidateImmutableField(new.Parameters, old.Parameters, field.NewPath("parameters"))
 	errs = append(errs, validation.ValidateImmutableField(new.Provisioner, old.Provisioner, field.NewPath("provisioner"))...)
 	errs = append(errs, validation.ValidateImmutableField(new.ReclaimPolicy, old.ReclaimPolicy, field.NewPath("reclaimPolicy"))...)
 	return append(errs, validation.ValidateImmutableField(new.VolumeBindingMode, old.VolumeBindingMode, field.NewPath("volumeBindingMode"))...)
@@ -213,9 +212,6 @@ func ValidateDriver(d *storagev1.CSIDriver) field.ErrorList {
 		errs = append(errs, checks.In(*p, at.Child("fsGroupPolicy"), storagev1.FileFSGroupPolicy, storagev1.NoneFSGroupPolicy,
 			storagev1.ReadWriteOnceWithFSTypeFSGroupPolicy)...)
 	}
-	for _, m := range s.VolumeLifecycleModes {
-		errs = append(errs, checks.In(m, at.Child("volumeLifecycleModes"), storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
-	}
 	const minLife, maxLife = 10 * 60, 1 << 32
 	audiences := sets.New[string]()
 	for i, t := range s.TokenRequests {
@@ -230,6 +226,9 @@ func ValidateDriver(d *storagev1.CSIDriver) field.ErrorList {
 		} else if e != nil && *e > maxLife {
 			errs = append(errs, field.Invalid(p.Child("expirationSeconds"), *e, "may not specify a duration larger than 2^32 seconds"))
 		}
+	}
+	for _, m := range s.VolumeLifecycleModes {
+		errs = append(errs, checks.In(m, at.Child("volumeLifecycleModes"), storagev1.VolumeLifecyclePersistent, storagev1.VolumeLifecycleEphemeral)...)
 	}
 	const minPeriod = 10
 	if n := s.NodeAllocatableUpdatePeriodSeconds; n != nil && *n < minPeriod {
@@ -282,11 +281,11 @@ func ValidateNode(n *storagev1.CSINode) field.ErrorList {
 		names.Insert(d.Name)
 		keys := sets.New[string]()
 		for _, key := range d.TopologyKeys {
+			errs = append(errs, checks.Required(key, at)...)
 			if keys.Has(key) {
 				errs = append(errs, field.Duplicate(at, key))
 			}
 			keys.Insert(key)
-			errs = append(errs, checks.Required(key, at)...)
 			errs = append(errs, checks.Text(key, at, utilvalidation.IsQualifiedName)...)
 		}
 	}
@@ -309,18 +308,17 @@ func ValidateNodeUpdate(new, old *storagev1.CSINode) field.ErrorList {
 
 // ValidateCapacity checks a storage capacity.
 func ValidateCapacity(c *storagev1.CSIStorageCapacity) field.ErrorList {
-	errs := checks.Text(c.StorageClassName, field.NewPath("storageClassName"), checks.Subdomain)
-	errs = append(errs, metavalidation.ValidateLabelSelector(c.NodeTopology, metavalidation.LabelSelectorValidationOptions{}, field.NewPath("nodeTopology"))...)
+	errs := metavalidation.ValidateLabelSelector(c.NodeTopology, metavalidation.LabelSelectorValidationOptions{}, field.NewPath("nodeTopology"))
+	errs = append(errs, checks.Text(c.StorageClassName, field.NewPath("storageClassName"), checks.Subdomain)...)
 	if c.Capacity != nil && c.Capacity.Sign() < 0 {
 		errs = append(errs, field.Invalid(field.NewPath("capacity"), c.Capacity.String(), "must be greater than or equal to 0"))
 	}
 	return errs
 }
 
-// ValidateCapacityUpdate checks a change: what the capacity is of stays.
-func ValidateCapacityUpdate(new, old *storagev1.CSIStorageCapacity) field.ErrorList {
-	errs := ValidateCapacity(new)
-	errs = append(errs, validation.ValidateImmutableField(new.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))...)
+// ValidateCapacityChange checks a change alone: what the capacity is of stays.
+func ValidateCapacityChange(new, old *storagev1.CSIStorageCapacity) field.ErrorList {
+	errs := validation.ValidateImmutableField(new.NodeTopology, old.NodeTopology, field.NewPath("nodeTopology"))
 	return append(errs, validation.ValidateImmutableField(new.StorageClassName, old.StorageClassName, field.NewPath("storageClassName"))...)
 }
 
@@ -334,8 +332,8 @@ func ValidateAttributes(c *storagev1.VolumeAttributesClass) field.ErrorList {
 	return append(errs, parameters(c.Parameters, false, field.NewPath("parameters"))...)
 }
 
-// ValidateAttributesUpdate checks a change: the class stays.
-func ValidateAttributesUpdate(new, old *storagev1.VolumeAttributesClass) field.ErrorList {
+// ValidateAttributesChange checks a change alone: the class stays.
+func ValidateAttributesChange(new, old *storagev1.VolumeAttributesClass) field.ErrorList {
 	var errs field.ErrorList
 	if new.DriverName != old.DriverName {
 		errs = append(errs, field.Forbidden(field.NewPath("driverName"), "updates to driverName are forbidden."))
@@ -343,5 +341,5 @@ func ValidateAttributesUpdate(new, old *storagev1.VolumeAttributesClass) field.E
 	if !apiequality.Semantic.DeepEqual(new.Parameters, old.Parameters) {
 		errs = append(errs, field.Forbidden(field.NewPath("parameters"), "updates to parameters are forbidden."))
 	}
-	return append(errs, ValidateAttributes(new)...)
+	return errs
 }

@@ -3,6 +3,7 @@ package objectstest
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 
@@ -145,6 +146,17 @@ func (s *Store) Update(_ context.Context, resource schema.GroupResource, namespa
 // UpdateStatus implements objects.Writer; nobody manages fields here.
 func (s *Store) UpdateStatus(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
 	return s.Update(ctx, resource, namespace, name, mutate)
+}
+
+// ApplyStatus implements objects.Writer; nobody manages fields here.
+func (s *Store) ApplyStatus(ctx context.Context, resource schema.GroupResource, namespace, name, _ string, config any) (kinds.Object, error) {
+	patch, err := json.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	return s.Update(ctx, resource, namespace, name, func(obj kinds.Object) (kinds.Object, error) {
+		return obj, json.Unmarshal(patch, obj)
+	})
 }
 
 // Delete implements objects.Writer.

@@ -1,0 +1,33 @@
+package handlers
+
+import (
+	"errors"
+	"io"
+	"net/http/httptest"
+	"testing"
+
+	"quintet.dev/quintet/components/apiserver/handlers/answer"
+)
+
+// TestSendZipped: what fails before anything was sent is told; what fails later cuts the connection, as the answer has begun.
+func TestSendZipped(t *testing.T) {
+	failure := errors.New("an object can't be converted")
+	for name, begins := range map[string]bool{"before": false, "later": true} {
+		w := httptest.NewRecorder()
+		var err error
+		cut := func() (p any) {
+			defer func() { p = recover() }()
+			err = (&call{w: w}).sendZipped(func(out io.Writer) error {
+				if begins {
+					_, _ = out.Write([]byte("{"))
+				}
+				return failure
+			})
+			return nil
+		}()
+		zipped := w.Header().Get("Content-Encoding") != ""
+		if zipped != begins || begins && cut != answer.Cut || !begins && err != failure {
+			t.Errorf("%s: got %v, %v, compressed %v", name, err, cut, zipped)
+		}
+	}
+}
