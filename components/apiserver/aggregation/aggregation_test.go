@@ -143,11 +143,16 @@ func (f *fixture) untilServed(t *testing.T) {
 	f.until(t, "is served", func() bool { return f.described() == "Current things[status]" })
 }
 
-// described is what discovery is told of the group version.
-func (f *fixture) described() string {
+// told is what Changed was last called with; passes go on meanwhile.
+func (f *fixture) told() View {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	d := f.view.Elsewhere[aggregationtest.GroupVersion]
+	return f.view
+}
+
+// described is what discovery is told of the group version.
+func (f *fixture) described() string {
+	d := f.told().Elsewhere[aggregationtest.GroupVersion]
 	if d == nil {
 		return ""
 	}
@@ -447,7 +452,7 @@ func TestOldServers(t *testing.T) {
 	f.untilServed(t)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if r := f.view.Elsewhere[aggregationtest.GroupVersion].Resources[0]; r.ResponseKind.Kind != "Thing" || r.SingularResource != "thing" ||
+	if r := f.told().Elsewhere[aggregationtest.GroupVersion].Resources[0]; r.ResponseKind.Kind != "Thing" || r.SingularResource != "thing" ||
 		r.Scope != "Namespaced" || len(r.Verbs) != 5 || r.ShortNames[0] != "th" {
 		t.Errorf("%+v", r)
 	}
@@ -477,7 +482,7 @@ func TestDocuments(t *testing.T) {
 	server := (&aggregationtest.Server{}).Start(t)
 	f := start(t, server)
 	f.untilServed(t)
-	source := f.view.Sources[0]
+	source := f.told().Sources[0]
 	for range 2 {
 		d := source.DocumentV2(t.Context())
 		if d == nil || !strings.Contains(string(d.Body), "A thing in the zoo.") {
