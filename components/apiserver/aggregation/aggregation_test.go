@@ -450,8 +450,6 @@ func TestOldServers(t *testing.T) {
 	server := (&aggregationtest.Server{Old: true}).Start(t)
 	f := start(t, server)
 	f.untilServed(t)
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if r := f.told().Elsewhere[aggregationtest.GroupVersion].Resources[0]; r.ResponseKind.Kind != "Thing" || r.SingularResource != "thing" ||
 		r.Scope != "Namespaced" || len(r.Verbs) != 5 || r.ShortNames[0] != "th" {
 		t.Errorf("%+v", r)
