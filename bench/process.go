@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -120,14 +119,4 @@ func cpuOf(pid int) (time.Duration, error) {
 	system, err := strconv.ParseInt(fields[12], 10, 64)
 	const ticks = 100 // USER_HZ is 100 on every Linux that Go runs on
 	return time.Duration(user+system) * time.Second / ticks, err
-}
-
-// freePort finds a port that nobody listens on now.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }

@@ -96,16 +96,12 @@ func (r *rig) close() {
 }
 
 func (r *rig) startEtcd(ctx context.Context, o Options) error {
-	client, err := freePort()
+	ports, err := freePorts(2)
 	if err != nil {
 		return err
 	}
-	peer, err := freePort()
-	if err != nil {
-		return err
-	}
-	r.etcdURL = fmt.Sprintf("http://127.0.0.1:%d", client)
-	peerURL := fmt.Sprintf("http://127.0.0.1:%d", peer)
+	r.etcdURL = fmt.Sprintf("http://127.0.0.1:%d", ports[0])
+	peerURL := fmt.Sprintf("http://127.0.0.1:%d", ports[1])
 	r.etcd, err = start(o.Bin, "etcd", "--name=bench", "--data-dir="+filepath.Join(r.dir, "etcd"), "--unsafe-no-fsync", "--log-level=warn",
 		"--listen-client-urls="+r.etcdURL, "--advertise-client-urls="+r.etcdURL,
 		"--listen-peer-urls="+peerURL, "--initial-advertise-peer-urls="+peerURL, "--initial-cluster=bench="+peerURL)
@@ -136,14 +132,14 @@ func (r *rig) writeFiles() error {
 
 // startServer adds an API server to the rig.
 func (r *rig) startServer(ctx context.Context, o Options) error {
-	port, err := freePort()
+	ports, err := freePorts(1)
 	if err != nil {
 		return err
 	}
 	file := func(name string) string { return filepath.Join(r.dir, name) }
-	s := &apiServer{url: fmt.Sprintf("https://127.0.0.1:%d", port)}
+	s := &apiServer{url: fmt.Sprintf("https://127.0.0.1:%d", ports[0])}
 	s.process, err = start(o.Bin, "kube-apiserver", append(slices.Clone(r.storage),
-		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", port), "--advertise-address=127.0.0.1",
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]), "--advertise-address=127.0.0.1",
 		"--tls-cert-file="+file("tls.crt"), "--tls-private-key-file="+file("tls.key"), "--client-ca-file="+file("ca.crt"),
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file="+file("sa.pub"),
 		"--service-account-signing-key-file="+file("sa.key"), "--service-cluster-ip-range=10.96.0.0/16",
