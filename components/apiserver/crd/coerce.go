@@ -35,12 +35,12 @@ func (v *version) coerce(obj kinds.Object, stored bool) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !v.keepAll && !v.foreign {
-		unknown = append(unknown, pruning.PruneWithOptions(content, v.schema, true,
-			structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: !stored})...)
-		defaulting.PruneNonNullableNullsWithoutDefaults(content, v.schema)
-	}
 	if !v.foreign {
+		if !v.keepAll {
+			unknown = append(unknown, pruning.PruneWithOptions(content, v.schema, true,
+				structural.UnknownFieldPathOptions{TrackUnknownFieldPaths: !stored})...)
+			defaulting.PruneNonNullableNullsWithoutDefaults(content, v.schema)
+		}
 		problem, embedded := objectmeta.CoerceWithOptions(nil, content, v.schema, false, objectmeta.CoerceOptions{
 			DropInvalidFields: stored, ReturnUnknownFieldPaths: !stored,
 		})
