@@ -45,7 +45,8 @@ func (t *tracker) books(d *door) func() *books.Books {
 	})
 }
 
-// booked are the managed fields of obj, if that can be told without structured merge.
+// booked are the managed fields of obj, if that can be told without structured merge. Books are dated by the machine's clock, as
+// structured merge dates those of its own: they are ordered by their times, so that two clocks would mix them up.
 func (c *call) booked(old, obj kinds.Object, manager string) (_ []metav1.ManagedFieldsEntry, ok bool) {
 	if c.books == nil {
 		return nil, false
