@@ -178,7 +178,7 @@ func (c *Config) validate() error {
 	if c.Client == nil && c.Kubeconfig == "" {
 		errs = append(errs, errors.New("--kubeconfig is required: it names the API server and the manager's identity"))
 	}
-	errs = append(errs, c.Access.Validate())
+	errs = append(errs, c.Access.Validate(), c.Handshakes.Validate())
 	for _, name := range slices.Sorted(maps.Keys(c.FeatureGates)) {
 		if name != storageVersionMigrator {
 			errs = append(errs, fmt.Errorf("--feature-gates: %s can't be set; only %s can", name, storageVersionMigrator))
@@ -195,9 +195,6 @@ func (c *Config) validate() error {
 	}
 	if c.BindAddress != "" && net.ParseIP(c.BindAddress) == nil {
 		errs = append(errs, fmt.Errorf("--bind-address %q is not an IP address", c.BindAddress))
-	}
-	if (c.TLSCertFile == "") != (c.TLSPrivateKeyFile == "") {
-		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file go together"))
 	}
 	if _, err := c.nodeCIDRs(); err != nil {
 		errs = append(errs, err)

@@ -37,6 +37,7 @@ import (
 type Manager struct {
 	config   Config
 	registry *prometheus.Registry
+	serving  *certs.Files // nil for a self-signed certificate
 }
 
 // New checks c and makes a manager from it.
@@ -47,9 +48,13 @@ func New(c Config) (*Manager, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
+	serving, err := certs.Serving(c.TLSCertFile, c.TLSPrivateKeyFile, c.Clock)
+	if err != nil {
+		return nil, err
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return &Manager{config: c, registry: registry}, nil
+	return &Manager{config: c, registry: registry, serving: serving}, nil
 }
 
 // Run works until ctx ends, and returns after everything it started has ended. It may be called once.
@@ -72,13 +77,8 @@ func (m *Manager) diagnostics(ctx context.Context) (*diagnostics.Server, error) 
 	if err != nil {
 		return nil, err
 	}
-	server := &diagnostics.Server{Gate: gate, Metrics: m.registry, Handshakes: c.Handshakes, Profiling: c.Profiling,
+	server := &diagnostics.Server{Gate: gate, Metrics: m.registry, Certificate: m.serving, Handshakes: c.Handshakes, Profiling: c.Profiling,
 		Program: zpages.New("kube-controller-manager", c.Clock.Now, c.CommandLine)}
-	if c.TLSCertFile != "" {
-		if server.Certificate, err = certs.Follow("--tls-cert-file, --tls-private-key-file", c.TLSCertFile, c.TLSPrivateKeyFile, c.Clock); err != nil {
-			return nil, err
-		}
-	}
 	if server.Listener, err = net.Listen("tcp", net.JoinHostPort(c.BindAddress, strconv.Itoa(c.SecurePort))); err != nil {
 		return nil, fmt.Errorf("--secure-port: %w", err)
 	}

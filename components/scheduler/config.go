@@ -110,7 +110,7 @@ func (c *Config) complete() error {
 	if c.Percentage < 0 || c.Percentage > 100 {
 		return fmt.Errorf("percentageOfNodesToScore: %d is not in 0-100", c.Percentage)
 	}
-	if err := errors.Join(c.Leader.Validate(), c.Access.Validate()); err != nil {
+	if err := errors.Join(c.Leader.Validate(), c.Access.Validate(), c.Handshakes.Validate()); err != nil {
 		return err
 	}
 	if c.Client != nil {

@@ -133,6 +133,27 @@ func TestNeedsAPIServer(t *testing.T) {
 	}
 }
 
+// TestNamesFlags: what can't be served with is named before the API server is asked for anything.
+func TestNamesFlags(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	for want, flags := range map[string][]string{
+		"--tls-cert-file and":                            {"--tls-cert-file=x"},
+		"--tls-private-key-file go together":             {"--tls-private-key-file=x"},
+		"--tls-private-key-file: certificate " + missing: {"--tls-cert-file=" + missing, "--tls-private-key-file=" + missing},
+		"--tls-cipher-suites":                            {"--tls-cipher-suites=ROT13"},
+	} {
+		c := Config{Client: fake.NewClientset()}
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		c.AddFlags(fs)
+		if err := fs.Parse(flags); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: error %v, want one with %q", flags, err, want)
+		}
+	}
+}
+
 // FuzzDecode: no file makes the scheduler panic.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(header + "profiles: [{plugins: {score: {enabled: [{name: NodeAffinity, weight: 2}]}}}]"))

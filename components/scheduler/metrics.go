@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quintet.dev/quintet/components/scheduler/queue"
-	"quintet.dev/quintet/internal/certs"
 	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/diagnostics"
 	"quintet.dev/quintet/internal/zpages"
@@ -126,13 +125,8 @@ func (s *Scheduler) serve(ctx context.Context, group *errgroup.Group) error {
 		return errors.Join(err, listener.Close())
 	}
 	server := &diagnostics.Server{
-		Listener: listener, Gate: gate, Metrics: s.metrics.registry, Ready: s.ready, Handshakes: c.Handshakes, Profiling: c.Profiling,
+		Listener: listener, Gate: gate, Metrics: s.metrics.registry, Ready: s.ready, Certificate: s.serving, Handshakes: c.Handshakes, Profiling: c.Profiling,
 		Program: zpages.New("kube-scheduler", c.Clock.Now, c.CommandLine),
-	}
-	if c.CertFile != "" {
-		if server.Certificate, err = certs.Follow("--tls-cert-file, --tls-private-key-file", c.CertFile, c.KeyFile, c.Clock); err != nil {
-			return errors.Join(err, listener.Close())
-		}
 	}
 	group.Go(func() error { return server.Run(ctx) })
 	return nil

@@ -24,6 +24,7 @@ import (
 	"quintet.dev/quintet/components/scheduler/cycle"
 	"quintet.dev/quintet/components/scheduler/queue"
 	"quintet.dev/quintet/components/scheduler/snapshot"
+	"quintet.dev/quintet/internal/certs"
 	"quintet.dev/quintet/internal/leader"
 )
 
@@ -40,6 +41,7 @@ type Scheduler struct {
 	recorder map[string]events.EventRecorderLogger // by profile
 	synced   atomic.Bool
 	writes   errgroup.Group
+	serving  *certs.Files // nil for a self-signed certificate
 
 	// mu guards what follows: watches change it, cycles read it.
 	mu          sync.Mutex
@@ -58,6 +60,10 @@ func New(c Config) (*Scheduler, error) {
 	if err != nil {
 		return nil, err
 	}
+	serving, err := certs.Serving(c.CertFile, c.KeyFile, c.Clock)
+	if err != nil {
+		return nil, err
+	}
 	s := &Scheduler{
 		config:      c,
 		client:      c.Client,
@@ -65,6 +71,7 @@ func New(c Config) (*Scheduler, error) {
 		snapshot:    snapshot.New(),
 		nominations: newNominations(),
 		seed:        c.Seed,
+		serving:     serving,
 	}
 	s.queue = queue.New(queue.Config{
 		Clock:          c.Clock,

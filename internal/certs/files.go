@@ -3,6 +3,7 @@ package certs
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -26,6 +27,17 @@ type Files struct {
 	cert, key []byte
 	pair      *tls.Certificate
 	checked   time.Time
+}
+
+// Serving follows the files of --tls-cert-file and --tls-private-key-file; nil if neither is given.
+func Serving(certFile, keyFile string, clk clock.PassiveClock) (*Files, error) {
+	if certFile == "" && keyFile == "" {
+		return nil, nil
+	}
+	if certFile == "" || keyFile == "" {
+		return nil, errors.New("--tls-cert-file and --tls-private-key-file go together")
+	}
+	return Follow("--tls-cert-file, --tls-private-key-file", certFile, keyFile, clk)
 }
 
 // Follow reads the files (PEM), which errors name together with the flags that named them.

@@ -26,6 +26,12 @@ func (h *Handshakes) AddFlags(fs *pflag.FlagSet) {
 	fs.Int32SliceVar(&h.Curves, "tls-curve-preferences", nil, "Mechanisms of key exchange, as numbers of Go's tls.CurveID; by default Go's.")
 }
 
+// Validate names the flag that can't be.
+func (h *Handshakes) Validate() error {
+	_, err := h.TLS()
+	return err
+}
+
 // TLS makes the configuration of a server that has yet to get its certificates. An error names the flag.
 func (h *Handshakes) TLS() (*tls.Config, error) {
 	version, err := cliflag.TLSVersion(h.MinVersion)
