@@ -275,11 +275,7 @@ func (l *Local) Feed(ctx context.Context, resource schema.GroupResource, changed
 	synced = sync.OnceFunc(synced)
 	f := feed{cache: d.cache, changed: changed, known: map[string]kinds.Object{}}
 	for ctx.Err() == nil {
-		revision, err := f.list(ctx)
-		if err == nil {
-			synced()
-			err = f.follow(ctx, revision)
-		}
+		err := f.follow(ctx, synced)
 		switch {
 		case ctx.Err() != nil, apierrors.IsResourceExpired(err):
 		case apierrors.IsServiceUnavailable(err):
@@ -306,25 +302,6 @@ type feed struct {
 	known   map[string]kinds.Object
 }
 
-// list tells what differs from what is known.
-func (f *feed) list(ctx context.Context) (string, error) {
-	l, err := f.cache.List(ctx, cache.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return "", err
-	}
-	seen := make(map[string]bool, len(l.Entries))
-	for _, e := range l.Entries {
-		seen[e.Key] = true
-		f.put(e)
-	}
-	for key := range f.known {
-		if !seen[key] {
-			f.drop(key)
-		}
-	}
-	return l.Meta().ResourceVersion, nil
-}
-
 func (f *feed) put(e *cache.Entry) {
 	old := f.known[e.Key]
 	if old != nil && old.GetResourceVersion() == e.Object.GetResourceVersion() {
@@ -341,12 +318,18 @@ func (f *feed) drop(key string) {
 	}
 }
 
-func (f *feed) follow(ctx context.Context, revision string) error {
-	w, err := f.cache.Watch(ctx, cache.WatchOptions{ResourceVersion: revision})
+// follow tells what differs from what is known, and then what changes. State and changes come from one watch: between two
+// calls the caches could be filled anew from a store that was restored, to a revision before that of the first.
+func (f *feed) follow(ctx context.Context, synced func()) error {
+	w, err := f.cache.Watch(ctx, cache.WatchOptions{ResourceVersion: "0"})
 	if err != nil {
 		return err
 	}
 	defer w.Close()
+	if err := f.begin(ctx, w); err != nil {
+		return err
+	}
+	synced()
 	for {
 		batch, err := w.Next(ctx)
 		if err != nil {
@@ -361,4 +344,25 @@ func (f *feed) follow(ctx context.Context, revision string) error {
 			}
 		}
 	}
+}
+
+// begin takes in the state that a watch begins with.
+func (f *feed) begin(ctx context.Context, w *cache.Watcher) error {
+	seen := make(map[string]bool, len(f.known))
+	for !w.Begun() {
+		batch, err := w.Next(ctx)
+		if err != nil {
+			return err
+		}
+		for _, event := range batch {
+			seen[event.Entry.Key] = true
+			f.put(event.Entry)
+		}
+	}
+	for key := range f.known {
+		if !seen[key] {
+			f.drop(key)
+		}
+	}
+	return nil
 }

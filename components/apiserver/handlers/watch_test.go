@@ -52,21 +52,30 @@ func TestWatchBegins(t *testing.T) {
 	t.Run("many", func(t *testing.T) { testWatchBegins(t, 1200, 2) }) // more than are sent at once
 }
 
-func testWatchBegins(t *testing.T, many, atLeast int) {
+// configMaps is a cache of config maps, in front of a store in memory, that runs until the test ends.
+func configMaps(t *testing.T) *cache.Cache {
+	t.Helper()
 	set, err := cache.NewSet(cache.Config{Store: memory.New(nil)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kind := &kinds.Kind{
+	maps := set.Add(&kinds.Kind{
 		Name: "ConfigMap", Resource: "configmaps", Prefix: "configmaps", Namespaced: true, Hub: corev1.SchemeGroupVersion,
 		Versions: []kinds.Version{{GroupVersion: corev1.SchemeGroupVersion, New: func() kinds.Object { return &corev1.ConfigMap{} }}},
-	}
-	maps := set.Add(kind)
-	ctx, cancel := context.WithCancel(t.Context())
+	})
+	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = set.Run(ctx) })
-	defer running.Wait()
-	defer cancel()
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return maps
+}
+
+func testWatchBegins(t *testing.T, many, atLeast int) {
+	maps := configMaps(t)
+	ctx := t.Context()
 	for i := range many {
 		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprintf("m%04d", i)}}
 		if _, err := maps.Create(ctx, maps.Key("a", obj.Name), obj, 0); err != nil {
@@ -79,9 +88,13 @@ func testWatchBegins(t *testing.T, many, atLeast int) {
 	}
 	defer w.Close()
 	begun := make(begins, 10)
-	c := &call{door: &door{kind: kind, version: kind.HubVersion()}, api: &API{}}
+	c := &call{door: &door{kind: maps.Kind(), version: maps.Kind().HubVersion()}, api: &API{}}
 	events := &objectEvents{format: maps.Format(corev1.SchemeGroupVersion, serial.JSON, cache.Whole)}
 	batches := 0
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	running.Go(func() {
 		c.follow(flowcontrol.WithInitializationSignal(ctx, begun), w, events, outlet{send: func([]byte) error {
 			if batches++; len(begun) > 0 {
