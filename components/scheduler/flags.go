@@ -5,6 +5,7 @@ import (
 
 	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/leader"
+	"quintet.dev/quintet/internal/profiles"
 	"quintet.dev/quintet/internal/zpages"
 )
 
@@ -20,7 +21,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.CertFile, "tls-cert-file", c.CertFile, "Certificate (PEM) of --secure-port; without one, a self-signed one is made.")
 	fs.StringVar(&c.KeyFile, "tls-private-key-file", c.KeyFile, "Key (PEM) of --tls-cert-file.")
 	c.Handshakes.AddFlags(fs)
-	c.Profiling.On = true
+	c.Profiling = profiles.Options{On: true, Contention: true}
 	c.Profiling.AddFlags(fs)
 	c.Access = delegated.Default()
 	c.Access.TolerateLookupFailure = true

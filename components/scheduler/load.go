@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	componentv1alpha1 "k8s.io/component-base/config/v1alpha1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
-	"k8s.io/utils/ptr"
 )
 
 // load reads File; flags that were given win over it.
@@ -57,7 +56,9 @@ func (c *Config) apply(file *configv1.KubeSchedulerConfiguration) error {
 	if p := file.EnableProfiling; p != nil && !c.given("profiling") {
 		c.Profiling.On = *p
 	}
-	override(c, "contention-profiling", &c.Profiling.Contention, ptr.Deref(file.EnableContentionProfiling, false))
+	if p := file.EnableContentionProfiling; p != nil && !c.given("contention-profiling") {
+		c.Profiling.Contention = *p
+	}
 	if file.PercentageOfNodesToScore != nil {
 		c.Percentage = int(*file.PercentageOfNodesToScore)
 	}

@@ -127,6 +127,21 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
+func TestProfilesContention(t *testing.T) {
+	for _, c := range []struct {
+		file, flag string
+		want       bool
+	}{
+		{"", "", true}, {"enableContentionProfiling: false", "", false}, {"", "--contention-profiling=false", false},
+		{"enableContentionProfiling: true", "--contention-profiling=false", false}, {"enableContentionProfiling: false", "--contention-profiling", true},
+	} {
+		got, err := loaded(t, header+c.file, strings.Fields(strings.ReplaceAll(c.flag, "", ""))...)
+		if err != nil || !got.Profiling.On || got.Profiling.Contention != c.want {
+			t.Errorf("file %q, flag %s: %+v, %v", c.file, c.flag, got, err)
+		}
+	}
+}
+
 func TestNeedsAPIServer(t *testing.T) {
 	if _, err := New(Config{}); err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("got %v", err)
