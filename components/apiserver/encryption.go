@@ -6,8 +6,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"quintet.dev/quintet/components/apiserver/server"
 	"quintet.dev/quintet/components/apiserver/storage/encryption"
+	"quintet.dev/quintet/internal/health"
 )
 
 // makeEncryption puts encryption between the server and its store, if that is wanted.
@@ -51,10 +51,10 @@ func (s *Server) resourceOf() func(key string) (schema.GroupResource, bool) {
 }
 
 // keyChecks are the checks of key management services.
-func (s *Server) keyChecks() []server.Check {
-	var out []server.Check
+func (s *Server) keyChecks() []health.Check {
+	var out []health.Check
 	for _, c := range s.keys.Checks() {
-		out = append(out, server.Check(c))
+		out = append(out, health.Check(c))
 	}
 	return out
 }

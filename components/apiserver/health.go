@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"quintet.dev/quintet/components/apiserver/gates"
-	"quintet.dev/quintet/components/apiserver/server"
+	"quintet.dev/quintet/internal/health"
 )
 
 // hook is upstream's name for something that a server does between its start and being ready, that monitoring may know. Here
@@ -92,10 +92,10 @@ var hooks = []hook{
 }
 
 // liveChecks are those of /livez; what is still being done passes for a while after the start.
-func (s *Server) liveChecks() []server.Check {
+func (s *Server) liveChecks() []health.Check {
 	checks := slices.Concat(s.logChecks(), s.selfChecks(), s.placeChecks(false))
 	for _, c := range s.hookChecks() {
-		checks = append(checks, server.Check{Name: c.Name, Probe: func(r *http.Request) error {
+		checks = append(checks, health.Check{Name: c.Name, Probe: func(r *http.Request) error {
 			if s.config.Clock.Since(s.made) < s.config.Serving.LivezGrace {
 				return nil
 			}
@@ -105,14 +105,14 @@ func (s *Server) liveChecks() []server.Check {
 	return checks
 }
 
-func (s *Server) logChecks() []server.Check {
-	return []server.Check{{Name: "log", Probe: s.logged.check}}
+func (s *Server) logChecks() []health.Check {
+	return []health.Check{{Name: "log", Probe: s.logged.check}}
 }
 
 // selfChecks fail if the server's own parts can't reach it. Upstream's do so by a connection to the loopback, of which the
 // certificate may end, and for which the check is named; these go in process.
-func (s *Server) selfChecks() []server.Check {
-	return []server.Check{{Name: "loopback-serving-certificate", Probe: func(r *http.Request) error {
+func (s *Server) selfChecks() []health.Check {
+	return []health.Check{{Name: "loopback-serving-certificate", Probe: func(r *http.Request) error {
 		ask, err := http.NewRequestWithContext(r.Context(), http.MethodGet, s.self.client.Config().Host+"/version", nil)
 		if err != nil {
 			return err
@@ -129,17 +129,17 @@ func (s *Server) selfChecks() []server.Check {
 	}}}
 }
 
-func (s *Server) readyChecks() []server.Check {
+func (s *Server) readyChecks() []health.Check {
 	return slices.Concat(s.logChecks(), s.placeChecks(false), s.placeChecks(true),
-		[]server.Check{{Name: "informer-sync", Probe: s.cachesSynced}}, s.hookChecks())
+		[]health.Check{{Name: "informer-sync", Probe: s.cachesSynced}}, s.hookChecks())
 }
 
-func (s *Server) hookChecks() []server.Check {
+func (s *Server) hookChecks() []health.Check {
 	probes := map[step]func(*http.Request) error{filling: s.cachesSynced, writing: s.bootstrapped}
-	var out []server.Check
+	var out []health.Check
 	for _, h := range hooks {
 		if s.has(h.of) {
-			out = append(out, server.Check{Name: h.name, Probe: probes[h.step]})
+			out = append(out, health.Check{Name: h.name, Probe: probes[h.step]})
 		}
 	}
 	return out

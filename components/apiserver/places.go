@@ -15,10 +15,10 @@ import (
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/kinds"
-	"quintet.dev/quintet/components/apiserver/server"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/etcd"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
+	"quintet.dev/quintet/internal/health"
 )
 
 // place is a store, and the caches of the resources that are kept there. The first is for all that no other is for. Resource
@@ -92,14 +92,14 @@ func (s *Server) openEtcd(servers []string, metrics *etcd.Metrics) (storage.Stor
 }
 
 // placeChecks ask the stores, each on its own: whether they are alive, or whether they are ready.
-func (s *Server) placeChecks(ready bool) []server.Check {
+func (s *Server) placeChecks(ready bool) []health.Check {
 	name, override, timeout := "etcd", "etcd-override-%d", s.config.EtcdHealthTimeout
 	if ready {
 		name, override, timeout = "etcd-readiness", "etcd-override-readiness-%d", s.config.EtcdReadyTimeout
 	}
-	checks := []server.Check{{Name: name, Probe: s.places[0].answers(timeout)}}
+	checks := []health.Check{{Name: name, Probe: s.places[0].answers(timeout)}}
 	for i, p := range s.places[1:] {
-		checks = append(checks, server.Check{Name: fmt.Sprintf(override, i), Probe: p.answers(timeout)})
+		checks = append(checks, health.Check{Name: fmt.Sprintf(override, i), Probe: p.answers(timeout)})
 	}
 	return checks
 }

@@ -29,6 +29,7 @@ import (
 	"quintet.dev/quintet/internal/certs"
 	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/diagnostics"
+	"quintet.dev/quintet/internal/health"
 	"quintet.dev/quintet/internal/leader"
 	"quintet.dev/quintet/internal/zpages"
 )
@@ -51,6 +52,9 @@ func New(c Config) (*Manager, error) {
 	serving, err := certs.Serving(c.TLSCertFile, c.TLSPrivateKeyFile, c.Clock)
 	if err != nil {
 		return nil, err
+	}
+	if c.LeaderElection.Elect {
+		c.LeaderElection.Watchdog = leader.NewWatchdog()
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -77,7 +81,11 @@ func (m *Manager) diagnostics(ctx context.Context) (*diagnostics.Server, error) 
 	if err != nil {
 		return nil, err
 	}
-	server := &diagnostics.Server{Gate: gate, Metrics: m.registry, Certificate: m.serving, Handshakes: c.Handshakes, Profiling: c.Profiling,
+	var elected []health.Check
+	if watchdog := c.LeaderElection.Watchdog; watchdog != nil {
+		elected = []health.Check{{Name: watchdog.Name(), Probe: watchdog.Check}}
+	}
+	server := &diagnostics.Server{Gate: gate, Metrics: m.registry, Health: elected, Certificate: m.serving, Handshakes: c.Handshakes, Profiling: c.Profiling,
 		Program: zpages.New("kube-controller-manager", c.Clock.Now, c.CommandLine)}
 	if server.Listener, err = net.Listen("tcp", net.JoinHostPort(c.BindAddress, strconv.Itoa(c.SecurePort))); err != nil {
 		return nil, fmt.Errorf("--secure-port: %w", err)

@@ -3,15 +3,19 @@ package scheduler
 import (
 	"context"
 	"errors"
+	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"quintet.dev/quintet/components/scheduler/queue"
 	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/diagnostics"
+	"quintet.dev/quintet/internal/health"
 	"quintet.dev/quintet/internal/zpages"
 )
 
@@ -125,16 +129,32 @@ func (s *Scheduler) serve(ctx context.Context, group *errgroup.Group) error {
 		return errors.Join(err, listener.Close())
 	}
 	server := &diagnostics.Server{
-		Listener: listener, Gate: gate, Metrics: s.metrics.registry, Ready: s.ready, Certificate: s.serving, Handshakes: c.Handshakes, Profiling: c.Profiling,
-		Program: zpages.New("kube-scheduler", c.Clock.Now, c.CommandLine),
+		Listener: listener, Gate: gate, Metrics: s.metrics.registry, Health: s.elected(), Ready: s.ready(ctx), Certificate: s.serving, Handshakes: c.Handshakes, Profiling: c.Profiling,
+		Configuration: map[string]runtime.Object{configz: c.configuration()},
+		More:          map[string]http.Handler{"/metrics/resources": s.resources()},
+		Program:       zpages.New("kube-scheduler", c.Clock.Now, c.CommandLine),
 	}
 	group.Go(func() error { return server.Run(ctx) })
 	return nil
 }
 
-func (s *Scheduler) ready() error {
-	if !s.synced.Load() {
-		return errors.New("informers have not synced yet")
+// elected checks the leadership, if there is an election.
+func (s *Scheduler) elected() []health.Check {
+	watchdog := s.config.Leader.Watchdog
+	if watchdog == nil {
+		return nil
 	}
-	return nil
+	return []health.Check{{Name: watchdog.Name(), Probe: watchdog.Check}}
+}
+
+// ready are the checks of /readyz, with upstream's names.
+func (s *Scheduler) ready(ctx context.Context) []health.Check {
+	return append(s.elected(),
+		health.Check{Name: "shutdown", Probe: func(*http.Request) error { return ctx.Err() }},
+		health.Check{Name: "sched-handler-sync", Probe: func(*http.Request) error {
+			if !s.synced.Load() {
+				return errors.New("handlers are not fully synchronized")
+			}
+			return nil
+		}})
 }

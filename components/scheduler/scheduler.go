@@ -40,6 +40,8 @@ type Scheduler struct {
 	metrics  *metrics
 	recorder map[string]events.EventRecorderLogger // by profile
 	synced   atomic.Bool
+	leads    atomic.Bool
+	pods     atomic.Pointer[cache.Store] // that the API server has; nil before they are watched
 	writes   errgroup.Group
 	serving  *certs.Files // nil for a self-signed certificate
 
@@ -63,6 +65,9 @@ func New(c Config) (*Scheduler, error) {
 	serving, err := certs.Serving(c.CertFile, c.KeyFile, c.Clock)
 	if err != nil {
 		return nil, err
+	}
+	if c.Leader.Elect {
+		c.Leader.Watchdog = leader.NewWatchdog()
 	}
 	s := &Scheduler{
 		config:      c,
@@ -131,6 +136,8 @@ func (s *Scheduler) work(ctx context.Context) error {
 
 // lead schedules until ctx ends.
 func (s *Scheduler) lead(ctx context.Context) error {
+	s.leads.Store(true)
+	defer s.leads.Store(false)
 	s.metrics.leader.Set(1)
 	defer s.metrics.leader.Set(0)
 	var waking sync.WaitGroup

@@ -25,7 +25,10 @@ type feeds struct {
 // watch prepares the informers that feed the snapshot and the queue.
 func (s *Scheduler) watch(ctx context.Context) (*feeds, error) {
 	f := &feeds{SharedInformerFactory: informers.NewSharedInformerFactoryWithOptions(s.client, 0, informers.WithTransform(trim))}
-	feed(f, f.InformerFor(&v1.Pod{}, s.podInformer), s.addPod, s.updatePod, s.deletePod)
+	pods := f.InformerFor(&v1.Pod{}, s.podInformer)
+	store := pods.GetStore()
+	s.pods.Store(&store)
+	feed(f, pods, s.addPod, s.updatePod, s.deletePod)
 	feed(f, f.Core().V1().Nodes().Informer(), s.addNode, s.updateNode, s.deleteNode)
 	feed(f, f.Core().V1().Namespaces().Informer(), s.addNamespace, s.updateNamespace, s.deleteNamespace)
 	served, err := s.served(ctx, "v1", "apps/v1", "policy/v1")

@@ -1,10 +1,11 @@
-// Package diagnostics serves what operators ask a component: /healthz, /livez, /readyz and /metrics, and what the program tells
-// of itself, over TLS.
+// Package diagnostics serves what operators ask a component: /healthz, /livez, /readyz, /metrics and /metrics/slis, and what the
+// program tells of itself, over TLS.
 package diagnostics
 
 import (
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log"
@@ -17,9 +18,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-base/metrics/prometheus/slis"
 
 	"quintet.dev/quintet/internal/certs"
 	"quintet.dev/quintet/internal/delegated"
+	"quintet.dev/quintet/internal/health"
 	"quintet.dev/quintet/internal/profiles"
 	"quintet.dev/quintet/internal/zpages"
 )
@@ -35,8 +39,12 @@ type Server struct {
 	Handshakes  certs.Handshakes
 	// Metrics are served on /metrics; nil serves none.
 	Metrics prometheus.Gatherer
-	// Live and Ready tell why the component is not; nil means it always is.
-	Live, Ready func() error
+	// Health, Live and Ready are what /healthz, /livez and /readyz ask; with no checks they always answer.
+	Health, Live, Ready []health.Check
+	// Configuration is what /configz answers, by name; nil serves none.
+	Configuration map[string]runtime.Object
+	// More is served besides, by path.
+	More map[string]http.Handler
 	// Profiling is served as far as that is wanted.
 	Profiling profiles.Options
 	// Program is what /statusz and /flagz tell of; nil serves neither. Run sets its paths.
@@ -93,7 +101,18 @@ func (s *Server) tls() (*tls.Config, error) {
 }
 
 func (s *Server) handler() http.Handler {
-	handlers := map[string]http.Handler{"/healthz": check(s.Live), "/livez": check(s.Live), "/readyz": check(s.Ready)}
+	handlers := map[string]http.Handler{}
+	maps.Copy(handlers, s.More)
+	if s.Configuration != nil {
+		handlers["/configz"] = http.HandlerFunc(s.configuration)
+	}
+	for name, checks := range map[string][]health.Check{"healthz": s.Health, "livez": s.Live, "readyz": s.Ready} {
+		if len(checks) == 0 {
+			checks = []health.Check{health.Ping()}
+		}
+		maps.Copy(handlers, health.Handlers(name, checks...))
+	}
+	slis.SLIMetricsWithReset{}.Install(installed(handlers))
 	if s.Metrics != nil {
 		handlers["/metrics"] = promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})
 	}
@@ -114,18 +133,21 @@ func (s *Server) handler() http.Handler {
 	return mux
 }
 
-func check(probe func() error) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		if probe != nil {
-			if err := probe(); err != nil {
-				http.Error(w, err.Error(), http.StatusInternalServerError)
-				return
-			}
-		}
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		_, _ = w.Write([]byte("ok"))
+func (s *Server) configuration(w http.ResponseWriter, _ *http.Request) {
+	body, err := json.Marshal(s.Configuration)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
 	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	_, _ = w.Write(body)
 }
+
+// installed collects what a library installs.
+type installed map[string]http.Handler
+
+func (i installed) Handle(path string, h http.Handler) { i[path] = h }
 
 func selfSigned(addr net.Addr) (*tls.Certificate, error) {
 	ca, err := certs.NewAuthority("self-signed")

@@ -1,7 +1,8 @@
-package server
+// Package health answers whether a program is well, as a whole and by named checks
+// (https://kubernetes.io/docs/reference/using-api/health-checks/).
+package health
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -17,28 +18,17 @@ type Check struct {
 	Probe func(r *http.Request) error
 }
 
-// installHealth serves /livez, /readyz and /healthz, each whole and by the check
-// (https://kubernetes.io/docs/reference/using-api/health-checks/).
-func (s *Server) installHealth() {
-	ping := Check{Name: "ping", Probe: func(*http.Request) error { return nil }}
-	live := append([]Check{ping}, s.config.Live...)
-	shutdown := Check{Name: "shutdown", Probe: func(*http.Request) error {
-		if s.stopping.Load() {
-			return errors.New("the server is shutting down")
-		}
-		return nil
-	}}
-	ready := slices.Concat([]Check{ping}, s.config.Ready, s.config.More, []Check{shutdown})
-	s.installChecks("livez", live)
-	s.installChecks("readyz", ready)
-	s.installChecks("healthz", slices.Concat(live, s.config.More))
-}
+// Ping is the check of who has nothing else to check.
+func Ping() Check { return Check{Name: "ping", Probe: func(*http.Request) error { return nil }} }
 
-func (s *Server) installChecks(name string, checks []Check) {
-	s.config.Paths.Exact("/"+name, whole(name, checks))
+// Handlers serves checks under a name, /name whole and /name/check each; the answers of the whole count as SLIs of the process
+// (https://kubernetes.io/docs/reference/instrumentation/slis/).
+func Handlers(name string, checks ...Check) map[string]http.Handler {
+	handlers := map[string]http.Handler{"/" + name: whole(name, checks)}
 	for _, c := range checks {
-		s.config.Paths.Exact("/"+name+"/"+c.Name, single(c))
+		handlers["/"+name+"/"+c.Name] = single(c)
 	}
+	return handlers
 }
 
 func single(c Check) http.HandlerFunc {

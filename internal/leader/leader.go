@@ -27,6 +27,13 @@ type Config struct {
 	ResourceLock      string        // only "leases"
 	ResourceName      string
 	ResourceNamespace string
+	// Watchdog, if not nil, is told of the leadership, and says of a leader that it is not well once its lease has run out.
+	Watchdog *leaderelection.HealthzAdaptor
+}
+
+// NewWatchdog gives a leader time after the end of its lease to end on its own, as upstream does.
+func NewWatchdog() *leaderelection.HealthzAdaptor {
+	return leaderelection.NewLeaderHealthzAdaptor(20 * time.Second)
 }
 
 // Default is what upstream's programs elect by: Lease kube-system/<name>.
@@ -140,6 +147,7 @@ func (c Config) elector(client kubernetes.Interface, identity string, elected ch
 		RenewDeadline:   c.RenewDeadline,
 		RetryPeriod:     c.RetryPeriod,
 		ReleaseOnCancel: true,
+		WatchDog:        c.Watchdog,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { close(elected) },
 			OnStoppedLeading: func() {},

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/component-base/metrics/prometheus/slis"
+
+	"quintet.dev/quintet/internal/health"
 )
 
 // Config of a Server.
@@ -63,10 +65,10 @@ type Config struct {
 	Shutdown   Shutdown
 
 	// Live and Ready are the named checks of /livez and /readyz, in the order in which they are shown.
-	Live, Ready []Check
+	Live, Ready []health.Check
 	// More are checks of what the server depends on, but can't mend by starting anew: they are shown with /readyz and
 	// /healthz.
-	More []Check
+	More []health.Check
 	// Registry takes the server's metrics, and is what /metrics shows.
 	Registry *prometheus.Registry
 	// Gatherers are what else /metrics shows.

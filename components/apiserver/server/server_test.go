@@ -14,6 +14,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"quintet.dev/quintet/internal/health"
 )
 
 // make a server whose API is h, for the user alice.
@@ -106,7 +108,7 @@ func TestTooManyRequests(t *testing.T) {
 
 func TestHealth(t *testing.T) {
 	s := serverOf(t, ok, func(c *Config) {
-		c.Ready = []Check{{Name: "sick", Probe: func(*http.Request) error { return errors.New("secret reason") }}}
+		c.Ready = []health.Check{{Name: "sick", Probe: func(*http.Request) error { return errors.New("secret reason") }}}
 	})
 	cases := []struct {
 		path string

@@ -1,0 +1,99 @@
+package scheduler
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"quintet.dev/quintet/internal/leader"
+)
+
+// TestConfigurationIsReadBack: what is told of a configuration, as JSON, makes the same one.
+func TestConfigurationIsReadBack(t *testing.T) {
+	for name, file := range map[string]string{
+		"nothing": "",
+		"much": `
+leaderElection: {leaderElect: false, leaseDuration: 30s, resourceName: other}
+clientConnection: {kubeconfig: /k, qps: 7, burst: 9}
+percentageOfNodesToScore: 50
+podInitialBackoffSeconds: 2
+podMaxBackoffSeconds: 20
+enableContentionProfiling: false
+profiles:
+- schedulerName: one
+  percentageOfNodesToScore: 70
+  plugins:
+    score: {disabled: [{name: ImageLocality}], enabled: [{name: NodeAffinity, weight: 9}]}
+    multiPoint: {disabled: [{name: PodTopologySpread}, {name: VolumeBinding}]}
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 2}]}}
+- schedulerName: two
+  plugins:
+    multiPoint: {disabled: [{name: "*"}], enabled: [{name: NodePorts}, {name: NodeName}]}
+    filter: {enabled: [{name: NodeUnschedulable}]}
+`,
+	} {
+		want, err := loaded(t, header+file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(want.configuration())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := loaded(t, string(text))
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, text)
+		}
+		again, err := json.Marshal(got.configuration())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(text), string(again)); diff != "" {
+			t.Errorf("%s: read back:\n%s", name, diff)
+		}
+		ignore := cmpopts.IgnoreFields(Config{}, "Client", "File", "CommandLine", "Access", "Clock", "Profiles", "QPS", "changed")
+		if diff := cmp.Diff(want, got, ignore, cmpopts.IgnoreFields(leader.Config{}, "Watchdog")); diff != "" {
+			t.Errorf("%s: -before +read back:\n%s", name, diff)
+		}
+		profiles, _, err := build(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same, _, err := build(got)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range profiles {
+			if diff := cmp.Diff(used(profiles[name]), used(same[name])); diff != "" {
+				t.Errorf("profile %s: -before +read back:\n%s", name, diff)
+			}
+		}
+	}
+	if c := (&Config{InitialBackoff: 1500 * time.Millisecond}).configuration(); c.PodInitialBackoffSeconds != nil {
+		t.Errorf("1.5 s are told as %d", *c.PodInitialBackoffSeconds)
+	}
+}
+
+// used is what a profile does, by name, in order.
+func used(p *profile) map[string]any {
+	var gates, filters, rooms []string
+	for _, g := range p.gates {
+		gates = append(gates, g.Name())
+	}
+	for _, f := range p.cycle.Filters {
+		filters = append(filters, f.Name())
+	}
+	for _, r := range p.cycle.PostFilters {
+		rooms = append(rooms, r.Name())
+	}
+	scores := map[string]int64{}
+	for _, s := range p.cycle.Scores {
+		scores[s.Name()] = s.Weight
+	}
+	return map[string]any{"gates": gates, "filters": filters, "rooms": rooms, "scores": scores, "percentage": p.cycle.Percentage}
+}

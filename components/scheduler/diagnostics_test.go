@@ -1,0 +1,111 @@
+package scheduler
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
+
+	"quintet.dev/quintet/internal/delegated"
+)
+
+// asking is a listener for a scheduler that answers everybody, and what asks it.
+func asking(t *testing.T) (Config, func(path string) string) {
+	t.Helper()
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Listener: listener, Access: delegated.Default(), Leader: DefaultLeader()}
+	c.Access.AlwaysAllowPaths = []string{"/*"}
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, //nolint:gosec // self-signed, on the loopback
+	}}
+	return c, func(path string) string {
+		t.Helper()
+		response, err := client.Get("https://" + listener.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(body)
+	}
+}
+
+// TestDiagnostics asks a scheduler that works what it tells of itself.
+func TestDiagnostics(t *testing.T) {
+	config, get := asking(t)
+	pod := newPod("p", "1500m")
+	pod.Spec.Priority = ptr.To(int32(7))
+	pod.Spec.Containers[0].Resources.Limits = v1.ResourceList{
+		v1.ResourceMemory: resource.MustParse("1Gi"), "hugepages-2Mi": resource.MustParse("4Mi"), "example.com/thing": resource.MustParse("3"),
+	}
+	done := newPod("done", "1")
+	done.Spec.NodeName, done.Status.Phase = "a", v1.PodSucceeded
+	c := start(t, config, newNode("a", "4"), pod, done)
+	c.bound("p", "a")
+	labels := func(resource, unit string) string {
+		return `{namespace="default",node="a",pod="p",priority="7",resource="` + resource + `",scheduler="default-scheduler",unit="` + unit + `"} `
+	}
+	for path, wanted := range map[string][]string{
+		"/healthz?verbose": {"[+]leaderElection ok\nhealthz check passed\n"},
+		"/livez?verbose":   {"[+]ping ok\nlivez check passed\n"},
+		"/readyz?verbose":  {"[+]leaderElection ok\n[+]shutdown ok\n[+]sched-handler-sync ok\nreadyz check passed\n"},
+		"/configz": {
+			`{"componentconfig":{"kind":"KubeSchedulerConfiguration","apiVersion":"kubescheduler.config.k8s.io/v1"`,
+			`"resourceName":"kube-scheduler"`, `"multiPoint":{"enabled":[{"name":"PrioritySort"},{"name":"SchedulingGates"}`,
+		},
+		"/metrics/resources": {
+			"kube_pod_resource_request" + labels("cpu", "cores") + "1.5\n", "kube_pod_resource_limit" + labels("memory", "bytes") + "1.073741824e+09\n",
+			"kube_pod_resource_limit" + labels("hugepages-2Mi", "bytes") + "4.194304e+06\n", "kube_pod_resource_limit" + labels("example.com/thing", "") + "3\n",
+		},
+	} {
+		var got string
+		lacking := func() string {
+			got = get(path)
+			for _, want := range wanted {
+				if !strings.Contains(got, want) {
+					return want
+				}
+			}
+			return ""
+		}
+		// The informer may tell of the node later than the API server.
+		for deadline := time.Now().Add(20 * time.Second); lacking() != "" && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		if want := lacking(); want != "" {
+			t.Errorf("%s lacks %q:\n%s", path, want, got)
+		}
+		if strings.Contains(got, `pod="done"`) {
+			t.Errorf("%s tells of a pod that has ended:\n%s", path, got)
+		}
+	}
+}
+
+// TestFollowersTellNoResources: pods are told of by who schedules only.
+func TestFollowersTellNoResources(t *testing.T) {
+	config, get := asking(t)
+	config.Leader.Elect = false
+	c := start(t, config, newNode("a", "4"), newPod("p", "1"))
+	c.bound("p", "a")
+	if get("/metrics/resources") == "" {
+		t.Error("who schedules tells nothing")
+	}
+	c.scheduler.leads.Store(false)
+	if got := get("/metrics/resources"); got != "" {
+		t.Errorf("a follower tells\n%s", got)
+	}
+}
