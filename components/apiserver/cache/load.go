@@ -43,7 +43,6 @@ func (s *Set) load(ctx context.Context) (int64, error) {
 		for _, c := range caches {
 			c.install(contents[c], revision)
 		}
-		s.reached.advance(revision)
 		return revision, nil
 	}
 }

@@ -242,7 +242,8 @@ func (s *Set) pause(ctx context.Context) {
 func (s *Set) follow(ctx context.Context, revision int64) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	s.refill.Store(&end)
+	s.refill.Store(&end) // before the caches are at a revision that the store could be found to have gone back from
+	s.reached.advance(revision)
 	w := s.config.Store.Watch(ctx, s.prefix, revision)
 	for batch := range w.Events() {
 		if batch[len(batch)-1].Revision < s.Revision() { // by a member that is behind, or by a store that went back

@@ -64,6 +64,7 @@ func TestRestoredStore(t *testing.T) {
 			store.now.Store(first)
 			f := start(t, store, Config{})
 			f.create("a", "late", "")
+			f.list(ListOptions{}) // the store is followed
 			w, err := f.pods.Watch(f.ctx, WatchOptions{ResourceVersion: formatRevision(f.set.Revision())})
 			f.must(err)
 			defer w.Close()
@@ -118,6 +119,7 @@ func TestRestoredStoreWhileFilled(t *testing.T) {
 	w, err := f.pods.Watch(f.ctx, WatchOptions{ResourceVersion: formatRevision(f.create("a", "x", "").Revision)})
 	f.must(err)
 	defer w.Close()
+	f.list(ListOptions{}) // the store is followed
 	store.now.Store(memory.NewAt(clock.RealClock{}, 10))
 	t.Cleanup(func() { _ = first.Close() })
 
