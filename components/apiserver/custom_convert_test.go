@@ -32,8 +32,9 @@ func convertingAndCounted(t *testing.T, broken *atomic.Bool, asked *atomic.Int32
 			t.Error(err)
 		}
 		review.Response = &apiextensionsv1.ConversionResponse{UID: review.Request.UID, Result: metav1.Status{Status: metav1.StatusSuccess}}
+		fails := broken.Load() // before anybody knows that it was asked, and breaks it for the next
 		asked.Add(1)
-		if broken.Load() {
+		if fails {
 			review.Response.Result = metav1.Status{Status: metav1.StatusFailure, Message: "out of order"}
 		}
 		for _, raw := range review.Request.Objects {
