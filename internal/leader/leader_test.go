@@ -18,9 +18,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func quick() Config {
+// electing looks at the lease often, and loses it after a while without a renewal.
+func electing(lost time.Duration) Config {
 	c := Default("thing")
-	c.LeaseDuration, c.RenewDeadline, c.RetryPeriod = 300*time.Millisecond, 200*time.Millisecond, 20*time.Millisecond
+	c.LeaseDuration, c.RenewDeadline, c.RetryPeriod = lost*3/2, lost, 20*time.Millisecond
 	return c
 }
 
@@ -32,7 +33,7 @@ func TestOneLeadsThenTheNext(t *testing.T) {
 	run := func(ctx context.Context, name string) <-chan error {
 		result := make(chan error, 1)
 		go func() {
-			result <- Run(ctx, quick(), client, name, func(ctx context.Context) error {
+			result <- Run(ctx, electing(time.Minute), client, name, func(ctx context.Context) error {
 				if working {
 					t.Error("two leaders at once")
 				}
@@ -80,7 +81,7 @@ func TestLost(t *testing.T) {
 		}
 		return false, nil, nil
 	})
-	err := Run(t.Context(), quick(), client, "", func(ctx context.Context) error {
+	err := Run(t.Context(), electing(200*time.Millisecond), client, "", func(ctx context.Context) error {
 		off.Store(true)
 		<-ctx.Done()
 		return ctx.Err()
