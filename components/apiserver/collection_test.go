@@ -45,7 +45,10 @@ func (s *together) Delete(ctx context.Context, key string, expected int64) (int6
 
 // TestDeleteCollectionWorkers deletes several objects of a collection at a time if it may.
 func TestDeleteCollectionWorkers(t *testing.T) {
-	for workers, want := range map[int]bool{1: false, 3: true} {
+	for workers, c := range map[int]struct {
+		patience time.Duration
+		want     bool
+	}{1: {time.Second, false}, 3: {time.Minute, true}} {
 		store := &together{Store: memory.New(clock.RealClock{}), missing: 3, enough: make(chan struct{})}
 		t.Cleanup(func() { _ = store.Close() })
 		f := start(t, func(c *apiserver.Config) { c.Storage, c.Store, c.DeleteCollectionWorkers = "", store, workers })
@@ -53,8 +56,8 @@ func TestDeleteCollectionWorkers(t *testing.T) {
 		for i := range 3 {
 			create(t, client, configMap(fmt.Sprint("c", i), nil))
 		}
-		err := client.CoreV1().RESTClient().Delete().AbsPath("/api/v1/namespaces/default/configmaps").Timeout(2 * time.Second).Do(t.Context()).Error()
-		if (err == nil) != want {
+		err := client.CoreV1().RESTClient().Delete().AbsPath("/api/v1/namespaces/default/configmaps").Timeout(c.patience).Do(t.Context()).Error()
+		if (err == nil) != c.want {
 			t.Errorf("%d workers: %v", workers, err)
 		}
 	}

@@ -40,7 +40,7 @@ func TestSharedPort(t *testing.T) {
 
 // TestShutdownDelay: a server that is told to end says so at /readyz, and serves on for a while, also on new connections.
 func TestShutdownDelay(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) { c.Serving.ShutdownDelay = time.Second })
+	f := start(t, func(c *apiserver.Config) { c.Serving.ShutdownDelay = 5 * time.Second })
 	client := f.client(t)
 	stopped := make(chan struct{})
 	go func() {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -187,13 +188,28 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 // TestGateWatchList: without it, watches can't ask to begin with what exists.
 func TestGateWatchList(t *testing.T) {
-	const path = "/api/v1/namespaces?watch=1&timeoutSeconds=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
 	for _, on := range []bool{true, false} {
-		f := start(t, gated(map[string]bool{"WatchList": on}))
-		resp, text := f.with(t, "GET", path, "")
-		if on && (resp.StatusCode != 200 || !strings.Contains(text, "k8s.io/initial-events-end")) ||
-			!on && (resp.StatusCode != 422 || !strings.Contains(text, "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled")) {
-			t.Errorf("%v: %d %s", on, resp.StatusCode, text)
+		client := start(t, gated(map[string]bool{"WatchList": on})).client(t)
+		w, err := client.CoreV1().Namespaces().Watch(t.Context(), metav1.ListOptions{
+			SendInitialEvents: new(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+		})
+		if !on {
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled") {
+				t.Errorf("off: %v", err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer w.Stop()
+		for ended := false; !ended; {
+			e, open := <-w.ResultChan()
+			ns, ok := e.Object.(*corev1.Namespace)
+			if !open || !ok || e.Type != watch.Added && e.Type != watch.Bookmark {
+				t.Fatalf("got %v before the end of what there is", e)
+			}
+			ended = e.Type == watch.Bookmark && ns.Annotations[metav1.InitialEventsAnnotationKey] == "true"
 		}
 	}
 }

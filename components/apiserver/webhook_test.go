@@ -6,7 +6,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -159,11 +158,6 @@ func patchOf(text string) func(*admissionv1.AdmissionRequest, *admissionv1.Admis
 func TestWebhooksDecide(t *testing.T) {
 	f, h := start(t), newHooks(t)
 	c := f.client(t)
-	nobody, err := net.Listen("tcp", "127.0.0.1:0") // its address refuses connections from now on
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = nobody.Close()
 	h.answer["deny"] = func(r *admissionv1.AdmissionRequest, a *admissionv1.AdmissionResponse) {
 		a.Allowed, a.Result = false, &metav1.Status{Message: "not " + r.Name, Code: http.StatusTeapot}
 	}
@@ -171,10 +165,11 @@ func TestWebhooksDecide(t *testing.T) {
 		a.Warnings = []string{"mind the gap"}
 	}
 	h.answer["other"] = func(_ *admissionv1.AdmissionRequest, a *admissionv1.AdmissionResponse) { a.UID = "x" }
-	away := hooksv1.WebhookClientConfig{URL: ptr.To("https://" + nobody.Addr().String() + "/x")}
+	const nobody = "127.0.0.1:1" // refuses connections
+	away := hooksv1.WebhookClientConfig{URL: ptr.To("https://" + nobody + "/x")}
 	untrusted := hooksv1.WebhookClientConfig{URL: ptr.To(h.server.URL + "/x")}
 	unserved := hooksv1.WebhookClientConfig{Service: &hooksv1.ServiceReference{Namespace: "default", Name: "none"}}
-	calling := `failed calling webhook "away.test.example.com": failed to call webhook: Post "https://` + nobody.Addr().String() + `/x?timeout=10s": dial tcp ` + nobody.Addr().String() + ": connect: connection refused"
+	calling := `failed calling webhook "away.test.example.com": failed to call webhook: Post "https://` + nobody + `/x?timeout=10s": dial tcp ` + nobody + ": connect: connection refused"
 	cases := []struct {
 		name   string
 		at     hooksv1.WebhookClientConfig

@@ -133,7 +133,7 @@ func TestImagesAreLoadedOnce(t *testing.T) {
 	server := &http.Server{Handler: mux}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
-	if err := waitForEngine(t.Context(), socket, time.Second); err != nil {
+	if err := waitForEngine(t.Context(), socket, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	images, loaded := filepath.Join(dir, "images"), filepath.Join(dir, "loaded")

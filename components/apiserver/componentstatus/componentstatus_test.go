@@ -20,19 +20,18 @@ func TestRead(t *testing.T) {
 		_, _ = w.Write([]byte("fine"))
 	}))
 	defer answers.Close()
-	gone := httptest.NewServer(nil)
-	gone.Close()
+	const gone = "http://127.0.0.1:1" // nobody is there
 	list := []Component{
 		{Name: "well", URL: answers.URL + "/healthz"},
 		{Name: "ill", URL: answers.URL + "/other"},
-		{Name: "gone", URL: gone.URL},
+		{Name: "gone", URL: gone},
 		{Name: "store", Probe: func(context.Context) error { return nil }},
 		{Name: "lost", Probe: func(context.Context) error { return errors.New("no leader") }},
 	}
 	want := []corev1.ComponentCondition{
 		{Status: corev1.ConditionTrue, Message: "fine"},
 		{Status: corev1.ConditionFalse, Message: "HTTP probe failed with statuscode: 500"},
-		{Status: corev1.ConditionFalse, Message: `Get "` + gone.URL + `": dial tcp `},
+		{Status: corev1.ConditionFalse, Message: `Get "` + gone + `": dial tcp `},
 		{Status: corev1.ConditionTrue, Message: "ok"},
 		{Status: corev1.ConditionFalse, Error: "no leader"},
 	}
