@@ -85,7 +85,7 @@ func (a *aggregated) register(t *testing.T) {
 
 func (a *aggregated) untilService(t *testing.T, name string, done func(*apiregistrationv1.APIService, error) bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		return done(a.services.Get(ctx, name, metav1.GetOptions{})), nil
 	})
 	if err != nil {
@@ -97,7 +97,7 @@ func (a *aggregated) untilService(t *testing.T, name string, done func(*apiregis
 func (a *aggregated) untilTold(t *testing.T, path string, there bool) {
 	t.Helper()
 	discovery := a.client(t).Discovery()
-	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		_, lists, err := discovery.ServerGroupsAndResources()
 		told := slices.ContainsFunc(lists, func(l *metav1.APIResourceList) bool { return "apis/"+l.GroupVersion == path && len(l.APIResources) > 0 })
 		return err == nil && told == there, nil

@@ -219,7 +219,7 @@ func TestShellNeedsCreate(t *testing.T) {
 // waitUntil polls, as what decides follows the store at a small distance.
 func waitUntil(t *testing.T, done func() bool) {
 	t.Helper()
-	if err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+	if err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return done(), nil
 	}); err != nil {
 		t.Fatal(err)

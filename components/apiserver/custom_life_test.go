@@ -45,7 +45,7 @@ func TestDefinitionChanges(t *testing.T) {
 	if got := asJSON(t, crd.Status.StoredVersions); got != `["v1","v1beta1"]` || crd.Generation != 2 {
 		t.Errorf("stored versions %s, generation %d", got, crd.Generation)
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		a, err := f.widgets().Get(ctx, "a", metav1.GetOptions{})
 		if err != nil {
 			return false, err
@@ -170,7 +170,7 @@ func TestManagedFieldsOfAVersionThatIsGone(t *testing.T) {
 	if _, err := definitions.Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	err = wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+	err = wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		return apierrors.IsNotFound(apply("v1beta1")), nil
 	})
 	if err != nil {

@@ -115,7 +115,7 @@ func (f *customFixture) define(t *testing.T, crd *apiextensionsv1.CustomResource
 
 func (f *customFixture) until(t *testing.T, name string, done func(*apiextensionsv1.CustomResourceDefinition, error) bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 5*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		return done(f.definitions.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, name, metav1.GetOptions{})), nil
 	})
 	if err != nil {

@@ -193,7 +193,7 @@ func TestCustomResourceOpenAPI(t *testing.T) {
 	var v2 struct {
 		Definitions map[string]json.RawMessage `json:"definitions"`
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for v2.Definitions["com.example.v1.Widget"] == nil && ctx.Err() == nil {
 		_, text := f.sent(t, "GET", "/openapi/v2", "", "")

@@ -58,7 +58,7 @@ func start(t testing.TB, change ...func(*apiserver.Config)) *fixture {
 	case err := <-done:
 		stopped = true
 		t.Fatalf("Run ended: %v", err)
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the server doesn't get ready")
 	}
 	return &fixture{server: server, stop: stop}
@@ -92,7 +92,7 @@ func withoutServiceAccounts(c *apiserver.Config) { c.DisableAdmission = []string
 // eventually waits until check holds.
 func eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
-	within(t, 20*time.Second, what, check)
+	within(t, time.Minute, what, check)
 }
 
 // within is eventually for what takes the server longer by its nature.

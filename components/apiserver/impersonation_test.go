@@ -39,7 +39,7 @@ func TestImpersonation(t *testing.T) {
 		_, err := f.clientOf(t, bob).AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 		return err == nil, nil
 	}
-	if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, 20*time.Second, true, knows); err != nil {
+	if err := wait.PollUntilContextTimeout(ctx, time.Millisecond, time.Minute, true, knows); err != nil {
 		t.Fatal(err)
 	}
 	for name, tt := range map[string]struct {

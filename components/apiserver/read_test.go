@@ -91,7 +91,7 @@ func next(t *testing.T, w watch.Interface) watch.Event {
 			if e.Type != watch.Bookmark {
 				return e
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatal("no event")
 		}
 	}

@@ -178,7 +178,7 @@ func TestStops(t *testing.T) {
 	<-asked
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // self-signed, on the loopback
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: 5 * time.Second}
+	client := &http.Client{Transport: transport, Timeout: time.Minute}
 	answer, err := client.Get(fmt.Sprintf("https://127.0.0.1:%d/healthz", c.SecurePort))
 	if err != nil {
 		t.Fatal(err)

@@ -81,7 +81,7 @@ func (c *cluster) pod(name string) *v1.Pod {
 func (c *cluster) await(name, what string, is func(*v1.Pod) bool) *v1.Pod {
 	c.Helper()
 	var last *v1.Pod
-	err := wait.PollUntilContextTimeout(c.Context(), time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(c.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		last = c.pod(name)
 		return is(last), nil
 	})
@@ -246,7 +246,7 @@ func TestPreempts(t *testing.T) {
 func (c *cluster) event(pod, reason, note string) {
 	c.Helper()
 	var seen []string
-	err := wait.PollUntilContextTimeout(c.Context(), time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(c.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		list, err := c.client.EventsV1().Events("default").List(c.Context(), metav1.ListOptions{})
 		if err != nil {
 			return false, err

@@ -110,7 +110,7 @@ func start(t *testing.T, server *aggregationtest.Server, change ...func(*Config,
 // until moves the clock until something is so.
 func (f *fixture) until(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		f.clock.Step(time.Second)
 		return so(), nil
 	})

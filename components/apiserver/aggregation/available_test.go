@@ -93,7 +93,7 @@ func TestInsistsOnWhatItKnows(t *testing.T) {
 		if _, err := f.store.UpdateStatus(t.Context(), resource, "", name, wipe); err != nil {
 			t.Fatal(err)
 		}
-		if err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, 20*time.Second, true, is(name, reason)); err != nil {
+		if err := wait.PollUntilContextTimeout(t.Context(), 2*time.Millisecond, time.Minute, true, is(name, reason)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -80,7 +80,7 @@ func (s *server) as(t *testing.T, token string, change ...func(*rest.Config)) *k
 func eventually(t *testing.T, what string, done func() error) {
 	t.Helper()
 	var last error
-	err := wait.PollUntilContextTimeout(context.Background(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(context.Background(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
 		last = done()
 		return last == nil, nil
 	})

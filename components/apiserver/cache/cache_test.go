@@ -62,7 +62,7 @@ func start(t testing.TB, store storage.Store, config Config) *fixture {
 		running.Wait()
 		store.Close()
 	})
-	ready, done := context.WithTimeout(ctx, 10*time.Second)
+	ready, done := context.WithTimeout(ctx, time.Minute)
 	defer done()
 	if err := set.WaitReady(ready); err != nil {
 		t.Fatal(err)

@@ -206,7 +206,7 @@ func (m *mirror) take(ctx context.Context, w *Watcher) bool {
 
 // until waits for the mirror to hold what there is at a revision after which nothing is written.
 func (m *mirror) until(revision int64) {
-	deadline := time.After(20 * time.Second)
+	deadline := time.After(time.Minute)
 	for !m.equal() {
 		select {
 		case <-deadline:

@@ -33,7 +33,7 @@ func TestFrames(t *testing.T) {
 	var mine Frames
 	framed := func(w *Watcher) *Frames {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(f.ctx, 10*time.Second)
+		ctx, cancel := context.WithTimeout(f.ctx, time.Minute)
 		defer cancel()
 		events, err := w.Next(ctx)
 		f.must(err)

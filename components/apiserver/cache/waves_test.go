@@ -37,7 +37,7 @@ func TestWaves(t *testing.T) {
 	awake := func(w *Watcher) bool { return len(w.wake) > 0 }
 	read := func(w *Watcher, want int) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(f.ctx, 10*time.Second)
+		ctx, cancel := context.WithTimeout(f.ctx, time.Minute)
 		defer cancel()
 		events, err := w.Next(ctx)
 		f.must(err)

@@ -38,7 +38,7 @@ func run(t *testing.T, f *informers.Factory) {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(func() { cancel(); f.Shutdown() })
 	f.StartWithContext(ctx)
-	wait, done := context.WithTimeout(ctx, 10*time.Second)
+	wait, done := context.WithTimeout(ctx, time.Minute)
 	defer done()
 	for what, synced := range f.WaitForCacheSync(wait.Done()) {
 		if !synced {
@@ -78,7 +78,7 @@ func TestInformerFollowsTheStore(t *testing.T) {
 					if got != want {
 						t.Errorf("event %q, want %q", got, want)
 					}
-				case <-time.After(10 * time.Second):
+				case <-time.After(time.Minute):
 					t.Fatalf("no event %q", want)
 				}
 			}

@@ -112,7 +112,7 @@ func Start(t *testing.T, client *fake.Clientset, c clock.WithTicker, makers ...f
 // Eventually waits until ok tells true, and fails the test with what it says if that takes too long.
 func Eventually(t *testing.T, ok func() (bool, string)) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		done, state := ok()
 		if done {
@@ -136,7 +136,7 @@ func Saw(t *testing.T, events *record.FakeRecorder, text string) {
 				return
 			}
 			seen = append(seen, event)
-		case <-time.After(10 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("no event with %q, only %q", text, seen)
 		}
 	}
