@@ -159,7 +159,10 @@ func (c *Connector) kubeletAt(node *corev1.Node) (string, error) {
 // kubeletOf finds the kubelet that runs a pod.
 func (c *Connector) kubeletOf(r *http.Request, pod *corev1.Pod) (string, error) {
 	node, err := objects.As[*corev1.Node](c.objects.Get(r.Context(), corev1.Resource("nodes"), "", pod.Spec.NodeName))
-	if err != nil {
+	switch {
+	case apierrors.IsNotFound(err): // upstream calls it what the request is about
+		return "", apierrors.NewNotFound(corev1.Resource("pods"), pod.Spec.NodeName)
+	case err != nil:
 		return "", err
 	}
 	return c.kubeletAt(node)

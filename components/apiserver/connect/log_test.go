@@ -67,7 +67,7 @@ func TestBeforeTheKubelet(t *testing.T) {
 			"two":               "a container name must be specified for pod two, choose one of: [i a b]",
 			"two?container=i":   "pod two does not have a host assigned",
 			"two?container=zz":  "container zz is not valid for pod two",
-			"lost?stdout=true":  `nodes "nx" not found`,
+			"lost?stdout=true":  `pods "nx" not found`,
 			"one?container=nah": "container nah is not valid for pod one",
 		} {
 			r := httptest.NewRequest(http.MethodPost, "/"+at, nil)
