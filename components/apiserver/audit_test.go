@@ -196,6 +196,8 @@ func TestAudit(t *testing.T) {
 			[]string{full + `list admin as alice["system:authenticated"] on /v1/default/configmaps// -> 403 Forbidden` + forbid + " got v1.Status"}},
 		{ask{"bad timeout", "admin", "GET", configMaps + "?timeout=soon", "", nil},
 			[]string{"RequestResponse ResponseStarted list  on /v1/default/configmaps// -> 400 BadRequest got v1.Status"}},
+		{ask{"too late", "admin", "POST", configMaps + "?timeout=1ns", `{"x`, nil},
+			[]string{full + "create admin on /v1/default/configmaps// -> 504 Timeout" + allow + " got v1.Status"}},
 		{ask{"deprecated", "admin", "GET", "/api/v1/namespaces/default/endpoints/x", "", nil},
 			[]string{full + "get admin on /v1/default/endpoints/x/ -> 404 NotFound" + allow + " [k8s.io/deprecated=true] got v1.Status"}},
 		{ask{"account", "admin", "POST", "/api/v1/namespaces/default/serviceaccounts", `{"metadata":{"name":"s"}}`, nil},

@@ -19,16 +19,14 @@ func (c *call) inTime(most time.Duration, do func() error) error {
 	default:
 		return do()
 	}
-	if end, ok := c.ctx.Deadline(); ok && time.Until(end) <= most {
-		return do()
+	if end, ok := c.ctx.Deadline(); !ok || time.Until(end) > most {
+		ctx, cancel := context.WithTimeout(c.ctx, most)
+		defer cancel()
+		c.ctx = ctx
 	}
-	whole := c.ctx
-	ctx, cancel := context.WithTimeout(whole, most)
-	defer cancel()
-	c.ctx = ctx
 	err := do()
-	if err != nil && whole.Err() == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return apierrors.NewTimeoutError("request did not complete within requested timeout - "+ctx.Err().Error(), 0)
+	if err != nil && errors.Is(c.ctx.Err(), context.DeadlineExceeded) {
+		return apierrors.NewTimeoutError("request did not complete within requested timeout - "+c.ctx.Err().Error(), 0)
 	}
 	return err
 }

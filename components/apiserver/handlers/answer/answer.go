@@ -34,6 +34,7 @@ func Error(w http.ResponseWriter, r *http.Request, err error) {
 // ErrorIn answers a request with err, in a format of those offered.
 func ErrorIn(w http.ResponseWriter, r *http.Request, err error, offer negotiate.Offer) {
 	if errors.Is(r.Context().Err(), context.DeadlineExceeded) {
+		told(r, StatusOf(r.Context(), err))
 		timedOut(w)
 		return
 	}
@@ -64,12 +65,17 @@ func Status(w http.ResponseWriter, r *http.Request, status *metav1.Status) {
 	send(w, r, status, negotiate.Offer{Media: negotiate.All})
 }
 
+// told notes what became of a request.
+func told(r *http.Request, status *metav1.Status) {
+	record.Response(r.Context(), status, func(obj runtime.Object) ([]byte, error) { return serial.Body(obj, statusKind, serial.JSON) })
+}
+
 func send(w http.ResponseWriter, r *http.Request, status *metav1.Status, offer negotiate.Offer) {
 	choice, err := offer.Accept(r)
 	if err != nil { // what went wrong must be told, even in a form that wasn't asked for
 		choice = negotiate.Choice{Media: serial.JSON, Pretty: true}
 	} else {
-		record.Response(r.Context(), status, func(obj runtime.Object) ([]byte, error) { return serial.Body(obj, statusKind, serial.JSON) })
+		told(r, status)
 	}
 	body, err := Encode(status, choice)
 	if err != nil {
