@@ -73,6 +73,9 @@ func (c *call) posted() error {
 	if err := c.decodeInto(body, c.gvk, o.FieldValidation); err != nil {
 		return err
 	}
+	if t, ok := body.(*authenticationv1.TokenRequest); ok && t.Spec.ExpirationSeconds == nil {
+		t.Spec.ExpirationSeconds = new(int64(tokenSeconds))
+	}
 	c.auditBody(body, c.gvk)
 	if _, ok := body.(*policyv1.Eviction); ok { // others mean what they say of the system's metadata
 		wipe(body)
@@ -108,12 +111,9 @@ func (c *call) posted() error {
 // tokenSeconds is how long tokens live that nobody says it of.
 const tokenSeconds = 60 * 60
 
-// trackPosted sets defaults, and books what is posted on its manager: admission sees it, and the answer to a request for a token, which
-// is the request filled in.
+// trackPosted books what is posted on its manager: admission sees it, and the answer to a request for a token, which is the request
+// filled in.
 func (c *call) trackPosted(body kinds.Object, manager string) error {
-	if t, ok := body.(*authenticationv1.TokenRequest); ok && t.Spec.ExpirationSeconds == nil {
-		t.Spec.ExpirationSeconds = new(int64(tokenSeconds))
-	}
 	empty, err := c.api.newBody(c.gvk)
 	if err != nil {
 		return err
