@@ -139,7 +139,8 @@ func TestPoliciesChange(t *testing.T) {
 			Expression: `Object{spec: Object.spec{color: "blue"}}`}},
 	} {
 		made := &policiesv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: resource}, Spec: policiesv1.MutatingAdmissionPolicySpec{
-			MatchConstraints: matching(resource), Mutations: []policiesv1.Mutation{mutation}, ReinvocationPolicy: policiesv1.NeverReinvocationPolicy,
+			MatchConstraints: matching(resource), ReinvocationPolicy: policiesv1.NeverReinvocationPolicy,
+			Mutations: []policiesv1.Mutation{mutation, mutation}, // the second is given what the first made
 		}}
 		if _, err := api.MutatingAdmissionPolicies().Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

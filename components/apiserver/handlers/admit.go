@@ -1,9 +1,9 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +21,8 @@ type attributes struct {
 	operation admission.Operation
 	options   runtime.Object
 	dryRun    bool
+	// name is that of a new object as it was sent: it stays, whatever admission makes of it. "" for one that is generated.
+	name string
 }
 
 var namespaces = schema.GroupResource{Resource: "namespaces"}
@@ -35,7 +37,7 @@ func (c *call) record(a attributes, obj, old runtime.Object) admission.Attribute
 	if c.sub != nil {
 		sub = c.sub.Name
 	}
-	name, namespace := c.name, c.namespace
+	name, namespace := cmp.Or(c.name, a.name), c.namespace
 	if o, ok := obj.(kinds.Object); ok && name == "" && o != nil {
 		name = o.GetName()
 	}
@@ -64,12 +66,7 @@ func (c *call) mutate(a attributes, obj, old runtime.Object) error {
 	if err := chain.Admit(ctx, seen, c.api.objects); err != nil {
 		return err
 	}
-	if c.version.Coerce != nil && !c.isScale() && seen.GetReinvocationContext().ShouldReinvoke() {
-		// A webhook or a policy changed it, and may have brought in what the schema doesn't know.
-		if _, err := c.version.Coerce(accessor, true); err != nil {
-			return apierrors.NewInternalError(err)
-		}
-	}
+	c.strange = c.strange || seen.GetReinvocationContext().ShouldReinvoke()
 	after := accessor.GetManagedFields()
 	if sameEntries(before, after) {
 		return nil

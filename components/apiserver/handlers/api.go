@@ -300,6 +300,7 @@ type call struct {
 	choice          negotiate.Choice // the form of the response; not for connections
 	media           string           // that of a patch
 	namespace, name string
+	strange         bool // admission changed the object: there may be something in it that its schema doesn't know
 }
 
 func (c *call) key() string { return c.cache.Key(c.namespace, c.name) }

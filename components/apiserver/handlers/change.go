@@ -70,6 +70,7 @@ func (c *call) insertFirst(ch change) (*cache.Entry, error) {
 		return nil, err
 	}
 	obj.SetResourceVersion("")
+	wipe(obj)
 	return c.insert(obj, ch.create, ch.dryRun)
 }
 
@@ -186,6 +187,9 @@ func (c *call) wanted(ch change, a attributes, current *cache.Entry) (kinds.Obje
 
 // changed makes obj, which old is to become, ready to be stored.
 func (c *call) changed(a attributes, obj, old kinds.Object) error {
+	if err := c.sameKind(obj); err != nil {
+		return err
+	}
 	if err := c.prepareUpdate(obj, old); err != nil {
 		return err
 	}
@@ -196,13 +200,15 @@ func (c *call) changed(a attributes, obj, old kinds.Object) error {
 	return c.readBack(obj)
 }
 
-// readBack does to what was applied to a custom resource what reading it from the store would: an apply may set to null what
-// may not be, and nothing looks at that before.
+// readBack does to a custom resource what reading it from the store would, if there may be something in it that the schema doesn't
+// want: an apply may set to null what may not be, and webhooks and policies bring in what they like. Nothing looks at that before, and
+// admission sees it to the end.
 func (c *call) readBack(obj kinds.Object) error {
-	if applied := types.PatchType(c.media); c.kind.Custom == nil || applied != types.ApplyYAMLPatchType && applied != types.ApplyCBORPatchType {
+	applied := types.PatchType(c.media)
+	if c.kind.Custom == nil || !c.strange && applied != types.ApplyYAMLPatchType && applied != types.ApplyCBORPatchType {
 		return nil
 	}
-	_, err := c.version.Coerce(obj, true)
+	_, err := c.version.Coerce(obj, false)
 	return err
 }
 

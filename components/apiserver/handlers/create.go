@@ -62,7 +62,7 @@ func (c *call) insert(obj kinds.Object, options *metav1.CreateOptions, dryRun []
 	if err := c.ending(obj); err != nil {
 		return nil, err
 	}
-	a := attributes{operation: admission.Create, options: options, dryRun: isDryRun(dryRun)}
+	a := attributes{operation: admission.Create, options: options, dryRun: isDryRun(dryRun), name: obj.GetName()}
 	if err := c.mutate(a, obj, nil); err != nil {
 		return nil, err
 	}
@@ -92,6 +92,9 @@ func (c *call) insertOnce(obj kinds.Object, a attributes) (*cache.Entry, error) 
 }
 
 func (c *call) insertAllocated(obj kinds.Object, a attributes) (*cache.Entry, error) {
+	if err := c.sameKind(obj); err != nil {
+		return nil, err
+	}
 	if err := c.prepareCreate(obj); err != nil {
 		return nil, err
 	}
@@ -101,6 +104,7 @@ func (c *call) insertAllocated(obj kinds.Object, a attributes) (*cache.Entry, er
 	if err := c.readBack(obj); err != nil {
 		return nil, err
 	}
+	obj.SetSelfLink("") // which admission may have set, and nobody keeps
 	key := c.cache.Key(c.namespace, obj.GetName())
 	if a.dryRun {
 		if e, err := c.cache.Get(c.ctx, key, ""); err == nil {

@@ -24,7 +24,7 @@ type customDoors struct {
 	doors     map[doorKey]*door
 	served    map[schema.GroupVersion]bool
 	local     map[schema.GroupResource]*door // to the stored versions
-	kinds     map[schema.GroupVersionKind]*kinds.Version
+	kinds     map[schema.GroupVersionKind]*kinds.Kind
 }
 
 // toCustom returns the doors to custom resources, nil if there are none, and the main one to the resource of a request, if
@@ -52,13 +52,13 @@ func (a *API) Install(resources []Resource) {
 	now := &customDoors{
 		resources: map[Resource]bool{}, doors: map[doorKey]*door{},
 		served: map[schema.GroupVersion]bool{}, local: map[schema.GroupResource]*door{},
-		kinds: map[schema.GroupVersionKind]*kinds.Version{},
+		kinds: map[schema.GroupVersionKind]*kinds.Kind{},
 	}
 	for _, r := range resources {
 		now.resources[r] = true
 		for i := range r.Kind.Versions {
 			v := &r.Kind.Versions[i]
-			now.kinds[v.WithKind(r.Kind.Name)] = v
+			now.kinds[v.WithKind(r.Kind.Name)] = r.Kind
 			now.served[v.GroupVersion] = now.served[v.GroupVersion] || !v.Unserved
 			if before == nil || !before.resources[r] {
 				a.open(now.doors, r, v)
@@ -153,6 +153,17 @@ func customManager(d *door, sub string, reset map[fieldpath.APIVersion]fieldpath
 	}
 	c := &customConverter{d.kind}
 	return managedfields.NewDefaultCRDFieldManager(types, c, c, c, d.gvk, d.gvk.GroupVersion(), sub, reset)
+}
+
+// sameKind refuses what admission made another kind of than that of the definition.
+func (c *call) sameKind(obj kinds.Object) error {
+	gvk := obj.GetObjectKind().GroupVersionKind()
+	if !c.strange || c.kind.Custom == nil || gvk.Kind == c.kind.Name {
+		return nil
+	}
+	return apierrors.NewInvalid(gvk.GroupKind(), obj.GetName(), field.ErrorList{
+		field.Invalid(field.NewPath("kind"), gvk.Kind, "must be "+c.kind.Name),
+	})
 }
 
 // customConverter does for custom resources, which say of themselves of which version they are, what converter does for

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -104,41 +105,69 @@ func (c *call) remove(options *metav1.DeleteOptions) (*cache.Entry, bool, error)
 	if err := c.hasKey(); err != nil {
 		return nil, false, err
 	}
-	a := attributes{operation: admission.Delete, options: options, dryRun: isDryRun(options.DryRun)}
-	// check gets the object as writes are worked on.
-	admitted := map[string]bool{} // by resource version: each state of the object is shown once
-	check := func(current *cache.Entry) error {
-		if err := c.preconditions(options, current.Object); err != nil {
-			return err
-		}
-		if c.resource == namespaces {
-			pin(options, current.Object)
-		}
-		if version := current.Object.GetResourceVersion(); !admitted[version] {
-			if err := c.mutate(a, nil, current.Object); err != nil {
-				return err
-			}
-			if err := c.validate(c.ctx, a, nil, current.Object); err != nil {
-				return err
-			}
-			admitted[version] = true
-		}
-		return nil
+	d := &deletion{call: c, options: options, admitted: map[string]bool{}}
+	if isDryRun(options.DryRun) {
+		return c.removeDry(options, d.check)
 	}
-	if a.dryRun {
-		return c.removeDry(options, check)
-	}
-	e, err := c.beginRemoval(options, check)
+	e, err := c.beginRemoval(options, d.check)
 	switch {
 	case errors.Is(err, errPending):
 		return e, false, nil
 	case errors.Is(err, errDeleteNow):
+		if len(e.Object.GetFinalizers()) > 0 {
+			clear(d.admitted) // it loses them first, and is shown again
+		}
 	case err != nil:
 		return nil, false, err
 	case !c.removable(e.Object):
 		return e, false, nil
 	}
-	return c.finishRemoval(e, options, check)
+	return c.finishRemoval(e, d)
+}
+
+// deletion is what one request to delete has shown to admission.
+type deletion struct {
+	*call
+	options  *metav1.DeleteOptions
+	admitted map[string]bool // by resource version: each state of the object is shown once
+	period   *int64          // of grace, as it was shown last
+}
+
+// check gets the object as writes are worked on.
+func (d *deletion) check(current *cache.Entry) error {
+	if err := d.preconditions(d.options, current.Object); err != nil {
+		return err
+	}
+	if d.resource == namespaces {
+		pin(d.options, current.Object)
+	}
+	return d.admit(current)
+}
+
+// admit shows the object, and the options with the grace period that it gets. One that goes already isn't shown.
+func (d *deletion) admit(current *cache.Entry) error {
+	version := current.Object.GetResourceVersion()
+	if d.admitted[version] {
+		return nil
+	}
+	shown, obj := *d.options, current.Object
+	shown.GracePeriodSeconds = cmp.Or(shown.GracePeriodSeconds, d.period)
+	if d.kind.Strategy.Grace != nil {
+		obj = copyOf(obj) // on which the grace period is tried
+	}
+	if _, err := d.grace(obj, &shown); err != nil {
+		return err
+	}
+	d.period = shown.GracePeriodSeconds
+	a := attributes{operation: admission.Delete, options: &shown, dryRun: isDryRun(shown.DryRun)}
+	if err := d.mutate(a, nil, current.Object); err != nil {
+		return err
+	}
+	if err := d.validate(d.ctx, a, nil, current.Object); err != nil {
+		return err
+	}
+	d.admitted[version] = true
+	return nil
 }
 
 // pin makes options mean this object and no later one of its name, as admission is to see of namespaces.
@@ -276,17 +305,18 @@ func (c *call) markedFirst(obj kinds.Object) bool {
 	return c.kind.Strategy.Held != nil && obj.GetDeletionTimestamp() == nil
 }
 
-// finishRemoval takes the object out of the store.
-func (c *call) finishRemoval(seen *cache.Entry, options *metav1.DeleteOptions, check func(*cache.Entry) error) (*cache.Entry, bool, error) {
+// finishRemoval takes the object out of the store. Admission sees once more what was marked for it, as the object is another then.
+func (c *call) finishRemoval(seen *cache.Entry, d *deletion) (*cache.Entry, bool, error) {
 	e, err := c.cache.Delete(c.ctx, c.key(), func(current *cache.Entry) error {
-		if current.Revision == seen.Revision {
-			return nil // checked before, and the mark of deletion may have changed its resource version
-		}
+		moved := current.Revision != seen.Revision
 		current, err := c.toWork(c.anew(current))
 		if err != nil {
 			return err
 		}
-		if err := check(current); err != nil {
+		if !moved {
+			return d.admit(current) // the mark of deletion may have changed the resource version that the options ask for
+		}
+		if err := d.check(current); err != nil {
 			return err
 		}
 		if len(current.Object.GetFinalizers()) > 0 || c.held(current.Object) {
@@ -296,7 +326,7 @@ func (c *call) finishRemoval(seen *cache.Entry, options *metav1.DeleteOptions, c
 	})
 	switch {
 	case errors.Is(err, errMoved):
-		return c.remove(options)
+		return c.remove(d.options)
 	case apierrors.IsNotFound(err) && seen.Object.GetDeletionTimestamp() != nil:
 		return seen, true, nil // another deletion was faster
 	case err != nil:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -55,16 +56,23 @@ func (i *interfaces) versionOf(gvk schema.GroupVersionKind) *kinds.Version {
 	if v := i.kinds[gvk]; v != nil {
 		return v
 	}
+	if kind := i.customKind(gvk); kind != nil {
+		return kind.Version(gvk.GroupVersion())
+	}
+	return nil
+}
+
+func (i *interfaces) customKind(gvk schema.GroupVersionKind) *kinds.Kind {
 	if custom := i.custom.Load(); custom != nil {
 		return custom.kinds[gvk]
 	}
 	return nil
 }
 
-// New implements runtime.ObjectCreater.
+// New implements runtime.ObjectCreater. As with upstream, only what is unstructured says of itself what it is.
 func (i *interfaces) New(gvk schema.GroupVersionKind) (runtime.Object, error) {
 	if v := i.versionOf(gvk); v != nil {
-		return serial.WithKind(v.New(), gvk), nil
+		return v.New(), nil
 	}
 	return i.config.Scheme.New(gvk)
 }
@@ -79,6 +87,11 @@ func (i *interfaces) Default(in runtime.Object) {
 // Convert implements runtime.ObjectConvertor: it makes out, of which the type (or, if it is unstructured, what it says of
 // itself) tells the version, the same object as in. Of in nothing is changed, but the two may share what they point to.
 func (i *interfaces) Convert(in, out, _ any) error {
+	if u, ok := out.(*unstructured.Unstructured); ok {
+		if kind := i.customKind(u.GroupVersionKind()); kind != nil {
+			return convertCustom(in, u, kind)
+		}
+	}
 	obj, err := i.typed(in)
 	if err != nil {
 		return err
@@ -95,6 +108,24 @@ func (i *interfaces) Convert(in, out, _ any) error {
 	kind := target.GetObjectKind().GroupVersionKind()
 	reflect.ValueOf(out).Elem().Set(reflect.ValueOf(serial.ShallowCopy(obj)).Elem())
 	target.GetObjectKind().SetGroupVersionKind(kind)
+	return nil
+}
+
+// convertCustom is Convert for a custom resource. Its version is asked for, not its kind: that another one was made of it is for the
+// validation to tell. What its schema doesn't know stays in it.
+func convertCustom(in any, out *unstructured.Unstructured, kind *kinds.Kind) error {
+	obj, ok := in.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("can't convert %T to %T", in, out)
+	}
+	if from := obj.GroupVersionKind().GroupVersion(); kind.Version(from) == nil {
+		return fmt.Errorf("request to convert CR from an invalid group/version: %s", from)
+	}
+	converted, err := kind.Custom.Convert(obj, out.GroupVersionKind().GroupVersion())
+	if err != nil {
+		return err
+	}
+	out.SetUnstructuredContent(converted.(*unstructured.Unstructured).Object)
 	return nil
 }
 
@@ -149,6 +180,7 @@ func (i *interfaces) ConvertToVersion(in runtime.Object, target runtime.GroupVer
 	if err != nil {
 		return nil, err
 	}
+	out.GetObjectKind().SetGroupVersionKind(gvk)
 	return out, i.Convert(in, out, nil)
 }
 

@@ -37,7 +37,6 @@ func wipe(obj kinds.Object) {
 
 // birth gives a new object what the system owns of its metadata.
 func (c *call) birth(obj kinds.Object) {
-	wipe(obj)
 	obj.SetUID(types.UID(uuid.NewUUID()))
 	obj.SetCreationTimestamp(c.now())
 	if base := obj.GetGenerateName(); base != "" && obj.GetName() == "" {
