@@ -338,7 +338,7 @@ func (s *Server) settle(ctx, leaving context.Context, left func()) error {
 	if s.gates.On(gates.UnknownVersionInteroperabilityProxy) {
 		group.Go(func() error { return s.peers.Run(leaving) })
 	}
-	group.Go(func() error { return s.services.Run(ctx) })
+	group.Go(func() error { return s.repairServices(ctx) })
 	group.Go(func() error { return s.custom.manager.Run(ctx) })
 	group.Go(func() error { return s.aggregator.Run(ctx) })
 	for _, p := range s.places {

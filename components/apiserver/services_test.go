@@ -1,15 +1,19 @@
 package apiserver_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
@@ -80,6 +84,41 @@ func TestAllocationUnderRaces(t *testing.T) {
 	now, ports := has(t, client)
 	if got := written(t, client); ports != 4 || len(now) != 5 || !slices.Equal(now, got) {
 		t.Errorf("%v are taken, services have %v and %d ports", got, now, ports)
+	}
+}
+
+// TestRepairsAreTold: who looks at a service sees that its address was not written down.
+func TestRepairsAreTold(t *testing.T) {
+	store := memory.New(clock.RealClock{})
+	t.Cleanup(func() { _ = store.Close() })
+	shared := func(c *apiserver.Config) { c.Store = store }
+	first := start(t, shared)
+	client := first.client(t)
+	s, err := client.CoreV1().Services("default").Create(t.Context(), nodePortService("lost"), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.NetworkingV1().IPAddresses().Delete(t.Context(), s.Spec.ClusterIP, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	first.stop()
+
+	client = start(t, shared).client(t)
+	var found eventsv1.Event
+	if err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		list, err := client.EventsV1().Events("default").List(ctx, metav1.ListOptions{FieldSelector: "reason=ClusterIPNotAllocated"})
+		if err != nil || len(list.Items) == 0 {
+			return false, err
+		}
+		found = list.Items[0]
+		return true, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("Cluster IP [IPv4]: %s is not allocated; repairing", s.Spec.ClusterIP); found.Note != want || found.Type != "Warning" ||
+		found.Regarding.Kind != "Service" || found.Regarding.Name != "lost" || found.Regarding.UID != s.UID ||
+		found.ReportingController != "ipallocator-repair-controller" || found.Action != "ClusterIPAllocation" {
+		t.Errorf("%+v", found)
 	}
 }
 

@@ -223,6 +223,23 @@ func (a *addresses) ranges(ctx context.Context, family corev1.IPFamily) []netip.
 	return out
 }
 
+// allRanges are all that there are and that are configured, those too from which no address is given.
+func (a *addresses) allRanges(ctx context.Context) []netip.Prefix {
+	list, err := objects.ListAs[*networkingv1.ServiceCIDR](a.objects.List(ctx, serviceCIDRs, ""))
+	if err != nil {
+		list = nil // as above
+	}
+	out := slices.Clone(a.cidrs)
+	for _, c := range list {
+		for _, text := range c.Spec.CIDRs {
+			if p, err := netip.ParsePrefix(text); err == nil {
+				out = append(out, p.Masked())
+			}
+		}
+	}
+	return out
+}
+
 // ready reports whether addresses may be taken from a range. One that nobody has judged is ready: the controller that
 // judges may not run.
 func ready(c *networkingv1.ServiceCIDR) bool {

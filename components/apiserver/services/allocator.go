@@ -49,6 +49,7 @@ type Allocator struct {
 	pendingIPs   map[string]int
 	pendingPorts map[int]int
 	suspects     suspects
+	events       Events // of repairs, which are one after the other
 }
 
 // New checks the configuration.

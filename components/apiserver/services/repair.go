@@ -1,9 +1,12 @@
 package services
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"math/big"
 	"net/netip"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -22,8 +25,9 @@ type suspects struct {
 	ports map[int]bool
 }
 
-// Run repairs at once and then from time to time, until ctx ends.
-func (a *Allocator) Run(ctx context.Context) error {
+// Run repairs at once and then from time to time, until ctx ends. What it finds is told to e.
+func (a *Allocator) Run(ctx context.Context, e Events) error {
+	a.events = e
 	ticker := a.Clock.NewTicker(a.RepairEvery)
 	defer ticker.Stop()
 	for {
@@ -50,27 +54,44 @@ func (a *Allocator) Repair(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	owners := map[string]*corev1.Service{}
-	used := map[int]bool{}
-	for _, s := range list {
-		for _, ip := range clusterIPs(s) {
-			owners[ip.String()] = s
-		}
-		for _, p := range portsOf(s) {
-			used[p] = true
-		}
-	}
-	if err := a.repairAddresses(ctx, owners); err != nil {
+	c := count(list)
+	if err := a.repairAddresses(ctx, c); err != nil {
 		return err
 	}
-	if err := a.repairPorts(ctx, used); err != nil {
+	if err := a.repairPorts(ctx, c); err != nil {
 		a.metrics.repairErrors.Inc()
 		return err
 	}
 	return nil
 }
 
-func (a *Allocator) repairAddresses(ctx context.Context, owners map[string]*corev1.Service) error {
+// census is who uses what, the oldest service first.
+type census struct {
+	names map[types.NamespacedName]bool
+	ips   map[string][]*corev1.Service
+	ports map[int][]*corev1.Service
+}
+
+func count(list []*corev1.Service) *census {
+	slices.SortStableFunc(list, func(a, b *corev1.Service) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+	})
+	c := &census{map[types.NamespacedName]bool{}, map[string][]*corev1.Service{}, map[int][]*corev1.Service{}}
+	for _, s := range list {
+		c.names[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = true
+		for _, ip := range clusterIPs(s) {
+			c.ips[ip.String()] = append(c.ips[ip.String()], s)
+		}
+		ports := portsOf(s)
+		slices.Sort(ports)
+		for _, p := range slices.Compact(ports) { // protocols share them
+			c.ports[p] = append(c.ports[p], s)
+		}
+	}
+	return c
+}
+
+func (a *Allocator) repairAddresses(ctx context.Context, c *census) error {
 	list, err := objects.ListAs[*networkingv1.IPAddress](a.Objects.List(ctx, ipAddresses, ""))
 	if err != nil {
 		return err
@@ -79,7 +100,11 @@ func (a *Allocator) repairAddresses(ctx context.Context, owners map[string]*core
 	now := map[string]types.UID{}
 	for _, obj := range list {
 		known[obj.Name] = true
-		if owners[obj.Name] != nil || obj.Labels[networkingv1.LabelManagedBy] != managedBy || a.isPendingIP(obj.Name) {
+		if users := c.ips[obj.Name]; len(users) > 0 {
+			a.events.shared(obj, users)
+			continue
+		}
+		if obj.Labels[networkingv1.LabelManagedBy] != managedBy || a.isPendingIP(obj.Name) {
 			continue
 		}
 		if uid, suspect := a.suspects.ips[obj.Name]; !suspect || uid != obj.UID { // or it was given anew
@@ -87,34 +112,47 @@ func (a *Allocator) repairAddresses(ctx context.Context, owners map[string]*core
 			continue
 		}
 		err := a.Objects.Delete(ctx, ipAddresses, "", obj.Name, obj.UID)
-		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // another server may have been faster
+		if err == nil {
+			a.events.leaked(obj, c)
+		} else if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // another server may have been faster
 			return err
 		}
 	}
 	a.suspects.ips = now
-	for text, owner := range owners {
-		if known[text] {
-			continue
-		}
+	ranges := a.addresses.allRanges(ctx)
+	for text, users := range c.ips {
 		ip, err := netip.ParseAddr(text)
 		if err != nil {
 			continue
 		}
-		if _, err := a.Objects.Create(ctx, ipAddresses, addressObject(ip, owner)); err != nil {
-			klog.FromContext(ctx).V(2).Info("Address of a service was not written down again", "ip", text, "err", err)
+		if !slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(ip) }) {
+			a.events.outside(ip, users)
+			continue // which is no range's
 		}
+		if known[text] {
+			continue
+		}
+		if _, err := a.Objects.Create(ctx, ipAddresses, addressObject(ip, users[0])); err != nil {
+			klog.FromContext(ctx).V(2).Info("Address of a service was not written down again", "ip", text, "err", err)
+			continue
+		}
+		a.events.missing(ip, users[0])
 	}
 	return nil
 }
 
-func (a *Allocator) repairPorts(ctx context.Context, used map[int]bool) error {
+func (a *Allocator) repairPorts(ctx context.Context, c *census) error {
 	var now map[int]bool
+	var missing []int
 	err := a.Ranges.Update(ctx, func(bits *big.Int) error {
-		now = map[int]bool{}
+		now, missing = map[int]bool{}, nil
 		for i := range a.NodePorts {
 			port := a.FirstNodePort + i
 			switch {
-			case used[port]:
+			case len(c.ports[port]) > 0:
+				if bits.Bit(i) == 0 {
+					missing = append(missing, port)
+				}
 				bits.SetBit(bits, i, 1)
 			case bits.Bit(i) == 0 || a.isPendingPort(port):
 			case a.suspects.ports[port]:
@@ -125,10 +163,21 @@ func (a *Allocator) repairPorts(ctx context.Context, used map[int]bool) error {
 		}
 		return nil
 	})
-	if err == nil {
-		a.suspects.ports = now
+	if err != nil {
+		return err
 	}
-	return err
+	a.suspects.ports = now
+	for _, port := range missing {
+		a.events.missingPort(port, c.ports[port][0])
+	}
+	for _, port := range slices.Sorted(maps.Keys(c.ports)) {
+		if port < a.FirstNodePort || port >= a.FirstNodePort+a.NodePorts {
+			a.events.outsidePort(port, a.FirstNodePort, a.FirstNodePort+a.NodePorts-1, c.ports[port])
+		} else {
+			a.events.sharedPort(port, c.ports[port])
+		}
+	}
+	return nil
 }
 
 func (a *Allocator) isPendingIP(ip string) bool {

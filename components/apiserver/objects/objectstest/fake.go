@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,10 +61,15 @@ func (s *Store) Remove(resource schema.GroupResource, namespace, name string) {
 	if old == nil {
 		return
 	}
-	delete(s.objects, k)
+	s.take(k)
 	for _, changed := range s.feeds[resource] {
 		changed(old, nil)
 	}
+}
+
+func (s *Store) take(k key) {
+	delete(s.objects, k)
+	s.order = slices.DeleteFunc(s.order, func(other key) bool { return other == k })
 }
 
 // Get implements objects.Reader.

@@ -1,0 +1,96 @@
+package services
+
+import (
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+)
+
+// Events are where repairs tell what they find; nil tells nobody. Reasons and texts are upstream's.
+type Events struct{ Addresses, Ports events.EventRecorder }
+
+// The actions that events speak of.
+const (
+	givingIP   = "ClusterIPAllocation"
+	keepingIP  = "IPAddressAllocation"
+	givingPort = "PortAllocation"
+)
+
+func warn(to events.EventRecorder, about runtime.Object, reason, action, text string, args ...any) {
+	if to != nil {
+		to.Eventf(about, nil, corev1.EventTypeWarning, reason, action, text, args...)
+	}
+}
+
+// missing is an address of a service that was not written down.
+func (e Events) missing(ip netip.Addr, s *corev1.Service) {
+	warn(e.Addresses, s, "ClusterIPNotAllocated", givingIP, "Cluster IP [%v]: %s is not allocated; repairing", familyOf(ip), ip)
+}
+
+// outside is an address that is in no range.
+func (e Events) outside(ip netip.Addr, users []*corev1.Service) {
+	for _, s := range users {
+		warn(e.Addresses, s, "ClusterIPOutOfRange", givingIP,
+			"Cluster IP [%v]: %s is not within any configured Service CIDR; please recreate service", familyOf(ip), ip)
+	}
+}
+
+// shared tells those users of an address whose it isn't, if it is another one's of them.
+func (e Events) shared(address *networkingv1.IPAddress, users []*corev1.Service) {
+	ip, err := netip.ParseAddr(address.Name)
+	owner := address.Spec.ParentRef
+	if err != nil || owner == nil || len(users) < 2 {
+		return
+	}
+	var others []*corev1.Service
+	for _, s := range users {
+		if s.Namespace != owner.Namespace || s.Name != owner.Name {
+			others = append(others, s)
+		}
+	}
+	if len(others) == len(users) {
+		return
+	}
+	for _, s := range others {
+		warn(e.Addresses, s, "ClusterIPAlreadyAllocated", givingIP, "Cluster IP [%v]:%s was assigned to multiple services; please recreate service", familyOf(ip), ip)
+	}
+}
+
+// leaked is an address that no service used, which is free now.
+func (e Events) leaked(address *networkingv1.IPAddress, c *census) {
+	owner := address.Spec.ParentRef
+	switch {
+	case owner == nil || owner.Group != "" || owner.Resource != services.Resource:
+		warn(e.Addresses, address, "IPAddressNotAllocated", keepingIP,
+			"IPAddress %s appears to have been modified, not referencing a Service %v: cleaning up", address.Name, owner)
+	case c.names[types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}]:
+		warn(e.Addresses, address, "IPAddressWrongReference", keepingIP,
+			"IPAddress: %s for Service %s/%s has a wrong reference; cleaning up", address.Name, owner.Namespace, owner.Name)
+	default:
+		warn(e.Addresses, address, "IPAddressNotAllocated", keepingIP,
+			"IPAddress: %s for Service %s/%s appears to have leaked: cleaning up", address.Name, owner.Namespace, owner.Name)
+	}
+}
+
+// missingPort is a port of a service that was not written down.
+func (e Events) missingPort(port int, s *corev1.Service) {
+	warn(e.Ports, s, "PortNotAllocated", givingPort, "Port %d is not allocated; repairing", port)
+}
+
+// sharedPort tells all users of a port but the first.
+func (e Events) sharedPort(port int, users []*corev1.Service) {
+	for _, s := range users[1:] {
+		warn(e.Ports, s, "PortAlreadyAllocated", givingPort, "Port %d was assigned to multiple services; please recreate service", port)
+	}
+}
+
+// outsidePort is a port that isn't in the range.
+func (e Events) outsidePort(port, first, last int, users []*corev1.Service) {
+	for _, s := range users {
+		warn(e.Ports, s, "PortOutOfRange", givingPort, "Port %d is not within the port range %d-%d; please recreate service", port, first, last)
+	}
+}
