@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -20,11 +21,35 @@ import (
 	"quintet.dev/quintet/components/kubelet/runtime/runtimetest"
 )
 
-const (
-	owner = "quintet.owner"
-	image = "quintet-runtime-test:dev"
-	cidr  = "10.253.7.0/24"
-)
+const owner = "quintet.owner"
+
+// name is of what this process has the engine make: another copy of this test may use the same engine.
+func name() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("quintet-runtime-test-%s-%d", strings.ToLower(host), os.Getpid())
+}
+
+func image() string { return name() + ":dev" }
+
+// podRange makes a network of pods in a range that no other one has, and returns the range.
+func podRange(t *testing.T, e *Engine) string {
+	t.Helper()
+	for i := range 256 {
+		cidr := fmt.Sprintf("10.253.%d.0/24", i)
+		err := e.SetPodCIDR(t.Context(), cidr)
+		if err == nil {
+			return cidr
+		}
+		if !strings.Contains(err.Error(), "overlaps") {
+			t.Fatal(err)
+		}
+	}
+	t.Fatal("no range is free")
+	return ""
+}
 
 // program is all that the test's containers do: wait, or say something and exit, or write and read.
 const program = `package main
@@ -59,7 +84,7 @@ func main() {
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if e, err := New(context.Background(), Options{Endpoint: endpoint()}); err == nil {
-		_, _ = e.api.ImageRemove(context.Background(), image, client.ImageRemoveOptions{})
+		_, _ = e.api.ImageRemove(context.Background(), image(), client.ImageRemoveOptions{})
 		_ = e.Close()
 	}
 	os.Exit(code)
@@ -76,7 +101,7 @@ func endpoint() string {
 func engine(t *testing.T) *Engine {
 	t.Helper()
 	e, err := New(t.Context(), Options{
-		Endpoint: endpoint(), Node: "runtime-test-" + strings.ToLower(t.Name()), Network: "quintet-runtime-test", Labels: map[string]string{owner: "runtime-test"},
+		Endpoint: endpoint(), Node: name() + "-" + strings.ToLower(t.Name()), Network: name(), Labels: map[string]string{owner: "runtime-test"},
 	})
 	if err != nil {
 		if os.Getenv("CI") == "true" {
@@ -95,7 +120,7 @@ func engine(t *testing.T) *Engine {
 // build imports an image that holds one static program.
 func build(t *testing.T, e *Engine) {
 	t.Helper()
-	if _, err := e.Image(t.Context(), image); err == nil {
+	if _, err := e.Image(t.Context(), image()); err == nil {
 		return
 	}
 	dir := t.TempDir()
@@ -123,7 +148,7 @@ func build(t *testing.T, e *Engine) {
 	if err := files.Close(); err != nil {
 		t.Fatal(err)
 	}
-	imported, err := e.api.ImageImport(t.Context(), client.ImageImportSource{Source: &archive, SourceName: "-"}, image,
+	imported, err := e.api.ImageImport(t.Context(), client.ImageImportSource{Source: &archive, SourceName: "-"}, image(),
 		client.ImageImportOptions{Changes: []string{`ENTRYPOINT ["/program"]`, `CMD ["sleep"]`}})
 	if err != nil {
 		t.Fatal(err)
@@ -136,24 +161,22 @@ func build(t *testing.T, e *Engine) {
 
 func TestContract(t *testing.T) {
 	e := engine(t)
-	runtimetest.Run(t, runtimetest.Subject{Engine: e, PauseImage: image, Image: image, Sleep: []string{"sleep"}, PodCIDR: cidr})
+	runtimetest.Run(t, runtimetest.Subject{Engine: e, PauseImage: image(), Image: image(), Sleep: []string{"sleep"}, PodCIDR: podRange(t, e)})
 }
 
 // run makes a pod with one container and returns its ID.
 func run(t *testing.T, e *Engine, change func(*runtime.ContainerSpec), args ...string) (types.UID, string) {
 	t.Helper()
 	ctx := t.Context()
-	if err := e.SetPodCIDR(ctx, cidr); err != nil {
-		t.Fatal(err)
-	}
+	podRange(t, e)
 	pod := runtime.PodRef{UID: types.UID(strings.ToLower(t.Name())), Namespace: "ns", Name: "pod"}
-	sandbox, err := e.CreateSandbox(ctx, &runtime.SandboxSpec{Pod: pod, Image: image, Hostname: "pod"})
+	sandbox, err := e.CreateSandbox(ctx, &runtime.SandboxSpec{Pod: pod, Image: image(), Hostname: "pod"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Remove(context.Background(), sandbox) })
 	spec := &runtime.ContainerSpec{
-		Pod: pod, Name: "c", SandboxID: sandbox, Image: image, ImageID: image, Args: args, LogMaxSize: "1m", LogMaxFiles: 1,
+		Pod: pod, Name: "c", SandboxID: sandbox, Image: image(), ImageID: image(), Args: args, LogMaxSize: "1m", LogMaxFiles: 1,
 	}
 	if change != nil {
 		change(spec)
@@ -227,17 +250,15 @@ func TestExec(t *testing.T) {
 func TestStartFailureIsToldInTheContainer(t *testing.T) {
 	e := engine(t)
 	ctx := t.Context()
-	if err := e.SetPodCIDR(ctx, cidr); err != nil {
-		t.Fatal(err)
-	}
+	podRange(t, e)
 	pod := runtime.PodRef{UID: "start-failure", Namespace: "ns", Name: "pod"}
-	sandbox, err := e.CreateSandbox(ctx, &runtime.SandboxSpec{Pod: pod, Image: image})
+	sandbox, err := e.CreateSandbox(ctx, &runtime.SandboxSpec{Pod: pod, Image: image()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = e.Remove(context.Background(), sandbox) })
 	id, err := e.CreateContainer(ctx, &runtime.ContainerSpec{
-		Pod: pod, Name: "c", SandboxID: sandbox, Image: image, ImageID: image, Command: []string{"/absent"}, LogMaxSize: "1m", LogMaxFiles: 1,
+		Pod: pod, Name: "c", SandboxID: sandbox, Image: image(), ImageID: image(), Command: []string{"/absent"}, LogMaxSize: "1m", LogMaxFiles: 1,
 	})
 	if err != nil {
 		t.Fatal(err)
