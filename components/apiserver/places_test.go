@@ -1,51 +1,21 @@
 package apiserver_test
 
 import (
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/server/v3/embed"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/etcd"
+	"quintet.dev/quintet/components/apiserver/storage/etcdtest"
 	"quintet.dev/quintet/internal/certs"
 )
-
-func startEtcd(t *testing.T) (endpoint string) {
-	t.Helper()
-	return endpointOf(runEtcd(t))
-}
-
-func endpointOf(e *embed.Etcd) string { return "http://" + e.Clients[0].Addr().String() }
-
-func runEtcd(t *testing.T, change ...func(*embed.Config)) *embed.Etcd {
-	t.Helper()
-	c := embed.NewConfig()
-	c.Dir, c.LogLevel, c.UnsafeNoFsync = t.TempDir(), "fatal", true
-	any := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
-	c.ListenClientUrls, c.ListenPeerUrls = []url.URL{any}, []url.URL{any}
-	for _, f := range change {
-		f(c)
-	}
-	e, err := embed.StartEtcd(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	select {
-	case <-e.Server.ReadyNotify():
-	case <-time.After(30 * time.Second):
-		t.Fatal("etcd doesn't get ready")
-	}
-	return e
-}
 
 func keysIn(t *testing.T, endpoint string) map[string]bool {
 	t.Helper()
@@ -82,8 +52,8 @@ func withSigningKey(t *testing.T) func(*apiserver.Config) {
 
 // TestOverrides keeps some resources in another etcd: they are read, watched and written as the others are, and health tells of both.
 func TestOverrides(t *testing.T) {
-	first := startEtcd(t)
-	second := startEtcd(t)
+	first := etcdtest.Start(t)
+	second := etcdtest.Start(t)
 	way := newRelay(t, strings.TrimPrefix(second, "http://"))
 	by := "http://" + way.listener.Addr().String()
 	f := start(t, withSigningKey(t), func(c *apiserver.Config) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/storage/etcdtest"
 	"quintet.dev/quintet/internal/certs"
 )
 
@@ -36,7 +37,7 @@ func keyFile(t *testing.T) string {
 // TestServersShareAddresses: several servers on one etcd give services addresses and ports at once, one of them ends and
 // comes back meanwhile, and nothing is ever given twice. All that services have is written down as theirs.
 func TestServersShareAddresses(t *testing.T) {
-	endpoint, key := startEtcd(t), keyFile(t)
+	endpoint, key := etcdtest.Start(t), keyFile(t)
 	onEtcd := func(c *apiserver.Config) {
 		c.ServiceAccountSigningKey, c.ServiceAccountKeyFiles = key, []string{key}
 		c.Storage, c.EtcdServers = apiserver.StorageEtcd, []string{endpoint}

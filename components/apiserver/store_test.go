@@ -17,6 +17,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/components/apiserver/storage/etcdtest"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -29,8 +30,8 @@ const configMaps = "/api/v1/namespaces/default/configmaps"
 // TestStoreIsFull: an etcd without space refuses writes, of which clients are told in its words; reads and deletions go on, and
 // writes too when there is space again.
 func TestStoreIsFull(t *testing.T) {
-	e := runEtcd(t, func(c *embed.Config) { c.QuotaBackendBytes = 6 << 20 })
-	f := start(t, onEtcdAt(endpointOf(e)), withSigningKey(t))
+	e := etcdtest.Run(t, func(c *embed.Config) { c.QuotaBackendBytes = 6 << 20 })
+	f := start(t, onEtcdAt(etcdtest.Endpoint(e)), withSigningKey(t))
 	create := func(name string, bytes int) (int, string) {
 		body := fmt.Sprintf(`{"metadata":{"name":%q},"data":{"a":%q}}`, name, strings.Repeat("x", bytes))
 		resp, text := f.with(t, "POST", configMaps, body, "Content-Type", "application/json")
@@ -213,7 +214,7 @@ func (h held) Write(p []byte) (int, error) {
 // TestStoreStalls: requests that wait for an etcd that doesn't answer end when their time is over, in upstream's words. What
 // needs no answer is served meanwhile, and all is when it answers again.
 func TestStoreStalls(t *testing.T) {
-	l := linkTo(t, startEtcd(t))
+	l := linkTo(t, etcdtest.Start(t))
 	f := start(t, onEtcdAt("http://"+l.Addr().String()), withSigningKey(t), func(c *apiserver.Config) {
 		c.EtcdHealthTimeout, c.EtcdReadyTimeout = 50*time.Millisecond, 50*time.Millisecond
 	})

@@ -143,7 +143,7 @@ func TestConformanceKnowsNothingOfQuintet(t *testing.T) {
 func TestOneRoomHoldsEachClient(t *testing.T) {
 	rooms := map[string][]string{ // import prefix: the folders that may use it
 		"go.etcd.io/etcd/client/v3":                   {"components/apiserver/storage/etcd", "bench", "e2e"},
-		"go.etcd.io/etcd/server/v3":                   {"components/etcd", "cmd/etcd"},
+		"go.etcd.io/etcd/server/v3":                   {"components/etcd", "cmd/etcd", "components/apiserver/storage/etcdtest"},
 		"github.com/moby/moby":                        {"components/kubelet/runtime/docker", "cluster", "bench", "e2e"},
 		"github.com/testcontainers/testcontainers-go": {"cluster"},
 	}
@@ -154,9 +154,24 @@ func TestOneRoomHoldsEachClient(t *testing.T) {
 					continue
 				}
 				if f.test && client == "go.etcd.io/etcd/server/v3" && within(f.dir, "components/apiserver") {
-					continue // its tests bring up a real etcd
+					continue // its tests configure and look into a real etcd
 				}
 				t.Errorf("%s imports %s, which belongs to %v", f.path, imported, allowed)
+			}
+		}
+	}
+}
+
+// TestSupportStaysInTests: no program has in it what exists for tests, a package called <what>test.
+func TestSupportStaysInTests(t *testing.T) {
+	support := func(dir string) bool { return strings.HasSuffix(path.Base(dir), "test") }
+	for _, f := range files(t) {
+		if f.test || support(f.dir) {
+			continue
+		}
+		for _, imported := range f.imports {
+			if dir, ok := strings.CutPrefix(imported, module+"/"); ok && support(dir) {
+				t.Errorf("%s imports %s, which is for tests", f.path, dir)
 			}
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage/etcd"
+	"quintet.dev/quintet/components/apiserver/storage/etcdtest"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -20,7 +21,7 @@ const manyPods = 10_000
 func benchmarkStores(b *testing.B, run func(b *testing.B, f *fixture)) {
 	b.Run("memory", func(b *testing.B) { run(b, start(b, memory.New(nil), Config{})) })
 	b.Run("etcd", func(b *testing.B) {
-		s, err := etcd.New(etcd.Config{Endpoints: []string{startEtcd(b)}})
+		s, err := etcd.New(etcd.Config{Endpoints: []string{etcdtest.Start(b)}})
 		if err != nil {
 			b.Fatal(err)
 		}

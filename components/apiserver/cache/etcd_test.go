@@ -4,12 +4,10 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/url"
 	"sync"
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/server/v3/embed"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
@@ -17,37 +15,17 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/etcd"
+	"quintet.dev/quintet/components/apiserver/storage/etcdtest"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
 // stores are what the cache must work on.
 func stores(t *testing.T) map[string]storage.Store {
-	s, err := etcd.New(etcd.Config{Endpoints: []string{startEtcd(t)}})
+	s, err := etcd.New(etcd.Config{Endpoints: []string{etcdtest.Start(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return map[string]storage.Store{"etcd": s, "memory": memory.New(nil)}
-}
-
-func startEtcd(t testing.TB) string {
-	t.Helper()
-	c := embed.NewConfig()
-	c.Dir = t.TempDir()
-	c.LogLevel = "fatal"
-	c.UnsafeNoFsync = true
-	any := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
-	c.ListenClientUrls, c.ListenPeerUrls = []url.URL{any}, []url.URL{any}
-	e, err := embed.StartEtcd(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	select {
-	case <-e.Server.ReadyNotify():
-	case <-time.After(30 * time.Second):
-		t.Fatal("etcd doesn't get ready")
-	}
-	return "http://" + e.Clients[0].Addr().String()
 }
 
 // TestReadsAfterWritesOfOthers: keys outside the prefix move the store's revision, and no event tells.
@@ -67,7 +45,7 @@ func TestReadsAfterWritesOfOthers(t *testing.T) {
 
 // TestTwoServers: what one has acknowledged, the other tells at once.
 func TestTwoServers(t *testing.T) {
-	endpoint := startEtcd(t)
+	endpoint := etcdtest.Start(t)
 	var servers []*fixture
 	for range 2 {
 		s, err := etcd.New(etcd.Config{Endpoints: []string{endpoint}})

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/components/apiserver/storage/etcdtest"
 	"quintet.dev/quintet/components/apiserver/storage/storagetest"
 	"quintet.dev/quintet/internal/certs"
 )
@@ -25,7 +25,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestContract(t *testing.T) {
-	endpoint := startEtcd(t)
+	endpoint := etcdtest.Start(t)
 	storagetest.Run(t, func(t *testing.T) storage.Store {
 		s, err := New(Config{Endpoints: []string{endpoint}})
 		if err != nil {
@@ -68,7 +68,7 @@ func TestTLS(t *testing.T) {
 		return path
 	}
 	ca := file("ca.crt", authority.Cert)
-	endpoint := startEtcd(t, func(c *embed.Config) {
+	endpoint := etcdtest.Start(t, func(c *embed.Config) {
 		c.ClientTLSInfo.CertFile, c.ClientTLSInfo.KeyFile = file("server.crt", server.Cert), file("server.key", server.Key)
 		c.ClientTLSInfo.TrustedCAFile, c.ClientTLSInfo.ClientCertAuth = ca, true
 		c.ListenClientUrls[0].Scheme = "https"
@@ -88,7 +88,7 @@ func TestTLS(t *testing.T) {
 
 // TestDial: the connection goes the way that it is told, to the address in the URL.
 func TestDial(t *testing.T) {
-	endpoint := startEtcd(t)
+	endpoint := etcdtest.Start(t)
 	var dialed atomic.Value
 	s, err := New(Config{Endpoints: []string{endpoint}, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 		dialed.Store(address)
@@ -108,7 +108,7 @@ func TestDial(t *testing.T) {
 
 // TestLeasesAreShared: keys of about the same time end with one lease.
 func TestLeasesAreShared(t *testing.T) {
-	s, err := New(Config{Endpoints: []string{startEtcd(t)}})
+	s, err := New(Config{Endpoints: []string{etcdtest.Start(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestLeasesAreShared(t *testing.T) {
 
 // TestSlowLeases: who waits for a lease waits only as long as he wants, and who needs none doesn't wait.
 func TestSlowLeases(t *testing.T) {
-	s, err := New(Config{Endpoints: []string{startEtcd(t)}})
+	s, err := New(Config{Endpoints: []string{etcdtest.Start(t)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,28 +157,4 @@ func TestSlowLeases(t *testing.T) {
 	if keys := s.leases.current[time.Hour].keys; keys != 2 {
 		t.Errorf("%d keys are counted", keys)
 	}
-}
-
-func startEtcd(t *testing.T, configure ...func(*embed.Config)) string {
-	t.Helper()
-	c := embed.NewConfig()
-	c.Dir = t.TempDir()
-	c.LogLevel = "fatal"
-	c.UnsafeNoFsync = true
-	any := url.URL{Scheme: "http", Host: "127.0.0.1:0"}
-	c.ListenClientUrls, c.ListenPeerUrls = []url.URL{any}, []url.URL{any}
-	for _, f := range configure {
-		f(c)
-	}
-	e, err := embed.StartEtcd(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(e.Close)
-	select {
-	case <-e.Server.ReadyNotify():
-	case <-time.After(30 * time.Second):
-		t.Fatal("etcd doesn't get ready")
-	}
-	return "http://" + e.Clients[0].Addr().String()
 }
