@@ -61,6 +61,7 @@ func (s *Server) installPages(m *server.Mux) {
 		m.Exact(zpages.StatusPath, p.Status())
 	}
 	if s.gates.On(gates.ComponentFlagz) && p.Flags != nil {
+		p.Flags = s.filledIn
 		m.Exact(zpages.FlagsPath, p.CommandLine())
 	}
 }

@@ -8,8 +8,6 @@ import (
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"quintet.dev/quintet/internal/zpages"
 )
 
 // AddFlags binds the configuration to flags with upstream's names
@@ -27,7 +25,7 @@ func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	c.Peers.addFlags(fs)
 	c.Serving.addFlags(fs)
 	addFixedFlags(fs)
-	c.CommandLine = zpages.Flags(fs)
+	c.CommandLine = commandLine(fs)
 }
 
 func (c *Config) addStoreFlags(fs *pflag.FlagSet) {

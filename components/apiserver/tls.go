@@ -56,9 +56,15 @@ func (s *Server) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, er
 	}
 }
 
-// ownCertificate is one that the server makes for itself, and keeps in CertDir as apiserver.crt and apiserver.key.
+// The files of CertDir.
+const (
+	ownCertFile = "apiserver.crt"
+	ownKeyFile  = "apiserver.key"
+)
+
+// ownCertificate is one that the server makes for itself, and keeps in CertDir.
 func (s *Server) ownCertificate() (tls.Certificate, error) {
-	certFile, keyFile := filepath.Join(s.config.CertDir, "apiserver.crt"), filepath.Join(s.config.CertDir, "apiserver.key")
+	certFile, keyFile := filepath.Join(s.config.CertDir, ownCertFile), filepath.Join(s.config.CertDir, ownKeyFile)
 	if s.config.CertDir != "" {
 		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) {
