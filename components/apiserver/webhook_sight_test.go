@@ -201,6 +201,9 @@ func TestWebhooksSeeDeletions(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, o := range tt.deletes {
+			if _, err := c.CoreV1().Pods("default").Get(t.Context(), tt.name, metav1.GetOptions{}); err != nil {
+				t.Errorf("%s, before deletion %d: %v", tt.name, i, err) // the server may look at an old state first, but not after this
+			}
 			if err := c.CoreV1().Pods("default").Delete(t.Context(), tt.name, o); err != nil {
 				t.Errorf("%s, deletion %d: %v", tt.name, i, err)
 			}
