@@ -18,6 +18,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/utils/ptr"
+
+	"quintet.dev/quintet/internal/watchtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,9 +32,10 @@ type cluster struct {
 	stop      func()
 }
 
-func start(t *testing.T, c Config, objects ...runtime.Object) *cluster {
-	t.Helper()
+// newClient pretends to be an API server that binds pods.
+func newClient(objects ...runtime.Object) *fake.Clientset {
 	client := fake.NewClientset(objects...)
+	watchtest.Copy(client)
 	client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		create := action.(clienttesting.CreateAction)
 		if create.GetSubresource() != "binding" {
@@ -47,6 +50,17 @@ func start(t *testing.T, c Config, objects ...runtime.Object) *cluster {
 		pod.Spec.NodeName = binding.Target.Name
 		return true, binding, client.Tracker().Update(create.GetResource(), pod, create.GetNamespace())
 	})
+	return client
+}
+
+func start(t *testing.T, c Config, objects ...runtime.Object) *cluster {
+	t.Helper()
+	return startOn(t, c, newClient(objects...))
+}
+
+// startOn takes a client to which no reactors are added any more.
+func startOn(t *testing.T, c Config, client *fake.Clientset) *cluster {
+	t.Helper()
 	c.Client = client
 	if c.InitialBackoff == 0 {
 		c.InitialBackoff = time.Millisecond
@@ -210,10 +224,10 @@ func TestProfiles(t *testing.T) {
 }
 
 func TestBindingFailsOnce(t *testing.T) {
-	c := start(t, Config{}, newNode("a", "1"))
+	client := newClient(newNode("a", "1"))
 	failed := make(chan struct{})
 	once := false
-	c.client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	client.PrependReactor("create", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		if action.GetSubresource() != "binding" || once {
 			return false, nil, nil
 		}
@@ -221,6 +235,7 @@ func TestBindingFailsOnce(t *testing.T) {
 		close(failed)
 		return true, nil, context.DeadlineExceeded
 	})
+	c := startOn(t, Config{}, client)
 	c.createPod(newPod("p", "1"))
 	<-failed
 	c.bound("p", "a")

@@ -21,11 +21,13 @@ import (
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/controllers/runner"
+	"quintet.dev/quintet/internal/watchtest"
 )
 
 // NewClient returns a clientset that holds objects, and gives new ones the names and UIDs they lack.
 func NewClient(objects ...runtime.Object) *fake.Clientset {
 	client := fake.NewClientset(objects...)
+	watchtest.Copy(client)
 	var serial atomic.Int64
 	client.PrependReactor("create", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
 		create, ok := action.(clienttesting.CreateAction)
