@@ -56,8 +56,7 @@ func programs(store storage.Store) map[string]inprocess.Program {
 		}),
 		"kube-scheduler": program(func(p inprocess.Process) (runner, error) {
 			var config scheduler.Config
-			quiet := "--contention-profiling=false" // it is of the whole process, which is its user's
-			if err := parse("kube-scheduler", config.AddFlags, append([]string{quiet}, p.Args...)); err != nil {
+			if err := parse("kube-scheduler", config.AddFlags, p.Args); err != nil {
 				return nil, err
 			}
 			return scheduler.New(config)

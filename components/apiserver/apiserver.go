@@ -26,6 +26,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/authn"
 	"quintet.dev/quintet/components/apiserver/authz"
 	"quintet.dev/quintet/components/apiserver/bootstrap"
+	"quintet.dev/quintet/components/apiserver/bootstrap/policy"
 	"quintet.dev/quintet/components/apiserver/connect"
 	"quintet.dev/quintet/components/apiserver/egress"
 	"quintet.dev/quintet/components/apiserver/gates"
@@ -104,6 +105,7 @@ func New(config Config) (*Server, error) {
 	}
 	for _, step := range []func() error{
 		s.setGates,
+		s.checkAPIs,
 		s.listen,
 		s.makeEgress,
 		s.makeTracing,
@@ -121,7 +123,6 @@ func New(config Config) (*Server, error) {
 		s.makeAudit,
 		s.makeFairness,
 		s.makeFront,
-		s.checkRelease,
 	} {
 		if err := step(); err != nil {
 			s.abandon()
@@ -188,9 +189,14 @@ func (s *Server) makeBootstrap() error {
 		AdvertiseAddress: ip, SecurePort: port, ServiceIP: s.ranges[0].Addr().Next().AsSlice(), ServiceCIDRs: s.ranges,
 		ClientCA: s.authn.ClientCA, RequestHeaderCA: s.authn.RequestHeaderCA, RequestHeader: s.config.RequestHeader,
 		Fairness: s.config.PriorityAndFairness, Clock: s.config.Clock,
-		StorageMigration: s.gates.On(gates.StorageVersionMigrator), PeerAddress: s.toldPeers(),
+		Features: s.features(), PeerAddress: s.toldPeers(),
 	})
 	return nil
+}
+
+// features are those that bring roles.
+func (s *Server) features() policy.Features {
+	return policy.Features{StorageMigration: s.gates.On(gates.StorageVersionMigrator), TrustBundles: s.gates.On(gates.ClusterTrustBundle)}
 }
 
 // advertised is where clients in the cluster reach this server; no address if there is only the loopback and nobody asked for it.
@@ -235,14 +241,14 @@ func (s *Server) makeFront() error {
 		Listener: s.listener, TLS: tlsConfig,
 		Authenticator: s.authn,
 		Tracing:       s.traced(),
-		Audit:         s.audit,
+		Audit:         s.auditFilters(),
 		Impersonation: s.impersonation,
 		Fairness:      s.fairness.filter(),
 		Authorizer:    s.authz,
 		API:           s.api, Paths: s.paths(), Serves: s.api.Serves, Route: s.route,
 		MaxInFlight: s.config.MaxRequestsInFlight, MaxMutatingInFlight: s.config.MaxMutatingRequestsInFlight,
 		RequestTimeout: s.config.RequestTimeout, MaxStreams: s.config.Serving.HTTP2Streams,
-		Edge: s.config.Serving.edge(),
+		Edge: s.config.Serving.edge(), Clock: s.config.Clock,
 		Shutdown: server.Shutdown{
 			Delay: s.config.Serving.ShutdownDelay, RetryAfter: s.config.Serving.ShutdownSendRetryAfter, WatchGrace: s.config.Serving.ShutdownWatchGrace,
 		},
@@ -333,7 +339,7 @@ func (s *Server) settle(ctx, leaving context.Context, left func()) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		defer left()
-		return s.bootstrap.Run(leaving)
+		return s.keepBootstrap(leaving)
 	})
 	if s.gates.On(gates.UnknownVersionInteroperabilityProxy) {
 		group.Go(func() error { return s.peers.Run(leaving) })

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
@@ -27,6 +28,7 @@ kind: Policy
 omitStages: [RequestReceived]
 rules:
 - {level: None, users: [system:apiserver]}
+- {level: Request, resources: [{resources: [serviceaccounts/token]}], namespaces: [kube-system]}
 - {level: Metadata, resources: [{resources: [serviceaccounts/token, secrets]}]}
 - {level: Request, verbs: [patch]}
 - {level: RequestResponse, omitManagedFields: true, namespaces: [kube-system]}
@@ -42,6 +44,16 @@ type ask struct {
 // audited sends requests to a server with the policy, and returns the events of each.
 func audited(t *testing.T, asks []ask) map[string][]auditv1.Event {
 	t.Helper()
+	return events(t, func(f *fixture) {
+		for _, a := range asks {
+			f.send(t, a)
+		}
+	})
+}
+
+// events are those of what is asked of a server with the policy.
+func events(t *testing.T, send func(f *fixture)) map[string][]auditv1.Event {
+	t.Helper()
 	dir := t.TempDir()
 	policy, log := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "audit.log")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
@@ -51,33 +63,36 @@ func audited(t *testing.T, asks []ask) map[string][]auditv1.Event {
 		c.Audit = auditing.Defaults()
 		c.Audit.PolicyFile, c.Audit.Log.Path = policy, log
 	})
-	for _, a := range asks {
-		f.send(t, a)
-	}
+	send(f)
 	f.stop()
 	content, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := map[string][]auditv1.Event{}
+	out := map[string][]auditv1.Event{}
 	for line := range bytes.Lines(content) {
 		var e auditv1.Event
 		if err := json.Unmarshal(line, &e); err != nil {
 			t.Fatal(err)
 		}
-		events[string(e.AuditID)] = append(events[string(e.AuditID)], e)
+		out[string(e.AuditID)] = append(out[string(e.AuditID)], e)
 	}
-	return events
+	return out
 }
 
 func (f *fixture) send(t *testing.T, a ask) {
+	t.Helper()
+	f.sendBody(t, a, strings.NewReader(a.body))
+}
+
+func (f *fixture) sendBody(t *testing.T, a ask, body io.Reader) {
 	t.Helper()
 	config := f.as(a.token)
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), a.method, config.Host+a.path, strings.NewReader(a.body))
+	request, err := http.NewRequestWithContext(t.Context(), a.method, config.Host+a.path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,6 +244,29 @@ func TestAudit(t *testing.T) {
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s:\ngot  %q\nwant %q", c.name, got, c.want)
+		}
+	}
+}
+
+// TestAuditOfTokens: the event shows how long a token is to live, though nobody said it.
+func TestAuditOfTokens(t *testing.T) {
+	const accounts = "/api/v1/namespaces/kube-system/serviceaccounts"
+	told := audited(t, []ask{
+		{"account", "admin", "POST", accounts, `{"metadata":{"name":"s"}}`, nil},
+		{"open", "admin", "POST", accounts + "/s/token", `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest"}`, nil},
+		{"said", "admin", "POST", accounts + "/s/token", `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":700}}`, nil},
+	})
+	for name, want := range map[string]int64{"open": 3600, "said": 700} {
+		if len(told[name]) != 1 || told[name][0].RequestObject == nil {
+			t.Errorf("%s: %+v", name, told[name])
+			continue
+		}
+		var asked authenticationv1.TokenRequest
+		if err := json.Unmarshal(told[name][0].RequestObject.Raw, &asked); err != nil {
+			t.Fatal(err)
+		}
+		if got := asked.Spec.ExpirationSeconds; got == nil || *got != want {
+			t.Errorf("%s: %s", name, told[name][0].RequestObject.Raw)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/http2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver"
 )
@@ -38,9 +39,24 @@ func TestSharedPort(t *testing.T) {
 	}
 }
 
+// heldClock is the real one, but for one delay, which ends when the test says so.
+type heldClock struct {
+	clock.RealClock
+	delay time.Duration
+	over  chan time.Time
+}
+
+func (c heldClock) After(d time.Duration) <-chan time.Time {
+	if d == c.delay {
+		return c.over
+	}
+	return c.RealClock.After(d)
+}
+
 // TestShutdownDelay: a server that is told to end says so at /readyz, and serves on for a while, also on new connections.
 func TestShutdownDelay(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) { c.Serving.ShutdownDelay = 5 * time.Second })
+	held := heldClock{delay: 1000 * time.Hour, over: make(chan time.Time)}
+	f := start(t, func(c *apiserver.Config) { c.Serving.ShutdownDelay, c.Clock = held.delay, held })
 	client := f.client(t)
 	stopped := make(chan struct{})
 	go func() {
@@ -53,6 +69,7 @@ func TestShutdownDelay(t *testing.T) {
 	}
 	create(t, client, configMap("late", nil))
 	create(t, f.client(t), configMap("later", nil))
+	close(held.over)
 	<-stopped
 	if _, err := f.handshake(&tls.Config{}); err == nil {
 		t.Error("the port is open after the end")

@@ -138,7 +138,7 @@ func (s *Server) kinds() []*kinds.Kind {
 			return access().SelfRules(ctx, r)
 		},
 	})
-	table = append(table, s.asked(kinds.StorageVersionMigrations(), gates.StorageVersionMigrator)...)
+	table = slices.DeleteFunc(table, func(kind *kinds.Kind) bool { return !s.serve(kind) })
 	for _, kind := range table {
 		if ttl := s.config.EventTTL; ttl > 0 && kind.Prefix == "events" {
 			kind.TTL = func(kinds.Object) time.Duration { return ttl }

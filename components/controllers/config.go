@@ -58,8 +58,10 @@ type Config struct {
 	// Access is who may see what is served.
 	Access delegated.Options
 	// BindAddress and SecurePort are where health and metrics are served; no port, no server.
+	// Listener, if not nil, is used in their place, and is closed by Run.
 	BindAddress                    string
 	SecurePort                     int
+	Listener                       net.Listener
 	Handshakes                     certs.Handshakes
 	Profiling                      profiles.Options
 	TLSCertFile, TLSPrivateKeyFile string

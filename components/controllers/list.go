@@ -99,6 +99,8 @@ func list() []entry {
 			plain(storageprotection.NewClaims), ""},
 		{"persistentvolume-protection-controller", "pv-protection", "pv-protection-controller", "persistentvolume-protection-controller", one,
 			plain(storageprotection.NewVolumes), ""},
+		{"volumeattributesclass-protection-controller", "volumeattributesclass-protection-controller", "volumeattributesclass-protection-controller",
+			"volumeattributesclass-protection-controller", one, plain(storageprotection.NewClasses), "storage.k8s.io/v1/volumeattributesclasses"},
 		{"ttl-controller", "ttl", "ttl-controller", "ttl-controller", five, plain(nodettl.New), ""},
 		{"legacy-serviceaccount-token-cleaner-controller", "legacy-service-account-token-cleaner", "legacy-service-account-token-cleaner",
 			"legacy-service-account-token-cleaner", one, func(h *host, env runner.Env) (runner.Controller, error) {

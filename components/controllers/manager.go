@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,6 +41,8 @@ type Manager struct {
 	config   Config
 	registry *prometheus.Registry
 	serving  *certs.Files // nil for a self-signed certificate
+	// pings are health checks of the controllers that run.
+	pings atomic.Pointer[[]health.Check]
 }
 
 // New checks c and makes a manager from it.
@@ -64,7 +68,7 @@ func New(c Config) (*Manager, error) {
 // Run works until ctx ends, and returns after everything it started has ended. It may be called once.
 func (m *Manager) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	if m.config.SecurePort != 0 {
+	if m.config.SecurePort != 0 || m.config.Listener != nil {
 		server, err := m.diagnostics(ctx)
 		if err != nil {
 			return err
@@ -86,11 +90,23 @@ func (m *Manager) diagnostics(ctx context.Context) (*diagnostics.Server, error) 
 		elected = []health.Check{{Name: watchdog.Name(), Probe: watchdog.Check}}
 	}
 	server := &diagnostics.Server{Gate: gate, Metrics: m.registry, Health: elected, Certificate: m.serving, Handshakes: c.Handshakes, Profiling: c.Profiling,
+		Configuration: map[string]any{configz: c.configuration()}, Later: m.running, Listener: c.Listener,
 		Program: zpages.New("kube-controller-manager", c.Clock.Now, c.CommandLine)}
+	if server.Listener != nil {
+		return server, nil
+	}
 	if server.Listener, err = net.Listen("tcp", net.JoinHostPort(c.BindAddress, strconv.Itoa(c.SecurePort))); err != nil {
 		return nil, fmt.Errorf("--secure-port: %w", err)
 	}
 	return server, nil
+}
+
+// running are checks of the controllers that run here, which is all that they tell.
+func (m *Manager) running() []health.Check {
+	if pings := m.pings.Load(); pings != nil {
+		return *pings
+	}
+	return nil
 }
 
 // elect waits until this manager is the one to work. A manager that is no longer ends, as its state is a stranger's.
@@ -157,6 +173,11 @@ func (m *Manager) lead(ctx context.Context, root *rest.Config) error {
 	if err != nil {
 		return err
 	}
+	var pings []health.Check
+	for _, name := range slices.Sorted(maps.Keys(controllers)) {
+		pings = append(pings, health.Check{Name: name, Probe: health.Ping().Probe})
+	}
+	m.pings.Store(&pings)
 	group, ctx := errgroup.WithContext(ctx)
 	for name, controller := range controllers {
 		group.Go(func() error {

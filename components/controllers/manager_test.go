@@ -2,9 +2,8 @@ package controllers
 
 import (
 	"context"
-	"crypto/tls"
+	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"quintet.dev/quintet/components/controllers/csr"
+	"quintet.dev/quintet/internal/diagnostics/diagnosticstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -162,7 +162,8 @@ func TestStops(t *testing.T) {
 	c := DefaultConfig()
 	c.Client = &rest.Config{Host: server.URL}
 	c.LeaderElection.Elect = false
-	c.BindAddress, c.SecurePort = "127.0.0.1", freePort(t)
+	listener, get := diagnosticstest.Listen(t)
+	c.Listener = listener
 	c.AllocateNodeCIDRs, c.ClusterCIDR = true, "10.0.0.0/16"
 	c.RootCAFile = filepath.Join(t.TempDir(), "ca")
 	if err := os.WriteFile(c.RootCAFile, []byte("ca"), 0o600); err != nil {
@@ -176,16 +177,8 @@ func TestStops(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- manager.Run(ctx) }()
 	<-asked
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // self-signed, on the loopback
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: time.Minute}
-	answer, err := client.Get(fmt.Sprintf("https://127.0.0.1:%d/healthz", c.SecurePort))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		t.Errorf("healthz: %s", answer.Status)
+	if code, body := get("/healthz"); code != http.StatusOK {
+		t.Errorf("healthz: %d %s", code, body)
 	}
 	cancel()
 	if err := <-done; err != nil {
@@ -194,12 +187,67 @@ func TestStops(t *testing.T) {
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// TestTellsOfItself: a manager's health names the controllers that it runs, and its configuration is upstream's, as far as it has one.
+func TestTellsOfItself(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/readyz" {
+			http.Error(w, "not today", http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	c := DefaultConfig()
+	c.Client = &rest.Config{Host: server.URL}
+	c.LeaderElection.Elect = false
+	c.Controllers = []string{"ttl-controller", "deployment-controller"}
+	c.ServiceClusterIPRange = "10.0.0.0/16,fd00::/108"
+	c.Access.AlwaysAllowPaths = []string{"/*"}
+	listener, get := diagnosticstest.Listen(t)
+	c.Listener = listener
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	manager, err := New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- manager.Run(ctx) }()
+	const healthy = "[+]deployment-controller ok\n[+]ttl-controller ok\nhealthz check passed\n"
+	var health string
+	for deadline := time.Now().Add(time.Minute); health != healthy && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		_, health = get("/healthz?verbose")
+	}
+	if health != healthy {
+		t.Errorf("health\n%s", health)
+	}
+	var told struct {
+		Config struct {
+			Kind    string
+			Generic struct {
+				Controllers      []string
+				MinResyncPeriod  string
+				LeaderElection   struct{ ResourceName string }
+				ClientConnection struct{ QPS float32 }
+			}
+			NodeIPAMController         struct{ ServiceCIDR, SecondaryServiceCIDR string }
+			DeploymentController       struct{ ConcurrentDeploymentSyncs int }
+			GarbageCollectorController struct {
+				GCIgnoredResources []struct{ Group, Resource string }
+			}
+			CSRSigningController struct{ ClusterSigningDuration string }
+		} `json:"kubecontrollermanager.config.k8s.io"`
+	}
+	_, text := get("/configz")
+	if err := json.Unmarshal([]byte(text), &told); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	got := fmt.Sprint(told.Config)
+	if want := "{KubeControllerManagerConfiguration {[ttl-controller deployment-controller] 12h0m0s {kube-controller-manager} {20}} " +
+		"{10.0.0.0/16 fd00::/108} {5} {[{ events} {events.k8s.io events}]} {8760h0m0s}}"; got != want {
+		t.Errorf("configuration\n%s, want\n%s", got, want)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("after being stopped: %v", err)
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }

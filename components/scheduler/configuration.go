@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/scheduler/plugins"
+	"quintet.dev/quintet/components/scheduler/plugins/schedulinggates"
 )
 
 // configz is the name of the configuration in the answer of /configz.
@@ -35,6 +37,7 @@ func (c *Config) configuration() *configv1.KubeSchedulerConfiguration {
 		DebuggingConfiguration: componentv1alpha1.DebuggingConfiguration{
 			EnableProfiling: ptr.To(c.Profiling.On), EnableContentionProfiling: ptr.To(c.Profiling.Contention),
 		},
+		Parallelism:              ptr.To[int32](upstreamParallelism), // the only one that a file may ask for
 		PercentageOfNodesToScore: ptr.To(int32(c.Percentage)),
 		PodInitialBackoffSeconds: seconds(c.InitialBackoff),
 		PodMaxBackoffSeconds:     seconds(c.MaxBackoff),
@@ -65,15 +68,16 @@ func (p *Profile) configuration() configv1.KubeSchedulerProfile {
 	if p.Percentage != 0 {
 		out.PercentageOfNodesToScore = ptr.To(int32(p.Percentage))
 	}
-	for _, plugin := range chosen {
-		args, ok := plugin.Args.(runtime.Object)
-		if !ok {
+	for _, entry := range plugins.Default() {
+		at := slices.IndexFunc(chosen, func(p Plugin) bool { return p.Name == entry.Name })
+		if at < 0 || entry.Whole == nil {
 			continue
 		}
-		args = args.DeepCopyObject()
-		args.GetObjectKind().SetGroupVersionKind(configv1.SchemeGroupVersion.WithKind(plugin.Name + "Args"))
-		out.PluginConfig = append(out.PluginConfig, configv1.PluginConfig{Name: plugin.Name, Args: runtime.RawExtension{Object: args}})
+		args := entry.Whole(chosen[at].Args)
+		args.GetObjectKind().SetGroupVersionKind(configv1.SchemeGroupVersion.WithKind(entry.Name + "Args"))
+		out.PluginConfig = append(out.PluginConfig, configv1.PluginConfig{Name: entry.Name, Args: runtime.RawExtension{Object: args}})
 	}
+	slices.SortFunc(out.PluginConfig, func(a, b configv1.PluginConfig) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -83,9 +87,8 @@ func pluginsOf(chosen []Plugin) *configv1.Plugins {
 	all := &out.MultiPoint
 	entries := plugins.Default()
 	if !slices.EqualFunc(chosen, entries, func(p Plugin, e plugins.Entry) bool { return p.Name == e.Name }) {
-		all.Disabled = []configv1.Plugin{{Name: "*"}}
+		all.Disabled = []configv1.Plugin{shown("*", 0)}
 	}
-	all.Enabled = []configv1.Plugin{{Name: "PrioritySort"}}
 	for _, p := range chosen {
 		weight := p.Weight
 		for _, e := range entries {
@@ -93,13 +96,13 @@ func pluginsOf(chosen []Plugin) *configv1.Plugins {
 				weight = e.Weight
 			}
 		}
-		on := configv1.Plugin{Name: p.Name}
-		if weight != 0 {
-			on.Weight = ptr.To(int32(weight))
-		}
-		all.Enabled = append(all.Enabled, on)
+		all.Enabled = append(all.Enabled, shown(p.Name, weight))
 	}
-	all.Enabled = append(all.Enabled, configv1.Plugin{Name: "DefaultBinder"})
+	first := 0
+	if len(chosen) > 0 && chosen[0].Name == schedulinggates.Name {
+		first = 1
+	}
+	all.Enabled = append(slices.Insert(all.Enabled, first, shown("PrioritySort", 0)), shown("DefaultBinder", 0))
 	for _, point := range []struct {
 		set *configv1.PluginSet
 		off func(Points) bool
@@ -111,9 +114,14 @@ func pluginsOf(chosen []Plugin) *configv1.Plugins {
 	} {
 		for _, p := range chosen {
 			if point.off(p.Skip) {
-				point.set.Disabled = append(point.set.Disabled, configv1.Plugin{Name: p.Name})
+				point.set.Disabled = append(point.set.Disabled, shown(p.Name, 0))
 			}
 		}
 	}
 	return out
+}
+
+// shown is a plug-in in a set. Its weight is told even if it has none, as upstream does.
+func shown(name string, weight int64) configv1.Plugin {
+	return configv1.Plugin{Name: name, Weight: ptr.To(int32(weight))}
 }

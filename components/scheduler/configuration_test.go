@@ -15,25 +15,7 @@ import (
 func TestConfigurationIsReadBack(t *testing.T) {
 	for name, file := range map[string]string{
 		"nothing": "",
-		"much": `
-leaderElection: {leaderElect: false, leaseDuration: 30s, resourceName: other}
-clientConnection: {kubeconfig: /k, qps: 7, burst: 9}
-percentageOfNodesToScore: 50
-podInitialBackoffSeconds: 2
-podMaxBackoffSeconds: 20
-enableContentionProfiling: false
-profiles:
-- schedulerName: one
-  percentageOfNodesToScore: 70
-  plugins:
-    score: {disabled: [{name: ImageLocality}], enabled: [{name: NodeAffinity, weight: 9}]}
-    multiPoint: {disabled: [{name: PodTopologySpread}, {name: VolumeBinding}]}
-  pluginConfig:
-  - name: NodeResourcesFit
-    args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 2}]}}
-- schedulerName: two
-  plugins:
-    multiPoint: {disabled: [{name: "*"}], enabled: [{name: NodePorts}, {name: NodeName}]}
+		"much": much + `
     filter: {enabled: [{name: NodeUnschedulable}]}
 `,
 	} {

@@ -1,10 +1,6 @@
 package scheduler
 
 import (
-	"crypto/tls"
-	"io"
-	"net"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -14,33 +10,20 @@ import (
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/internal/delegated"
+	"quintet.dev/quintet/internal/diagnostics/diagnosticstest"
 )
 
 // asking is a listener for a scheduler that answers everybody, and what asks it.
 func asking(t *testing.T) (Config, func(path string) string) {
 	t.Helper()
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener, get := diagnosticstest.Listen(t)
 	c := Config{Listener: listener, Access: delegated.Default(), Leader: DefaultLeader()}
 	c.Access.AlwaysAllowPaths = []string{"/*"}
-	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, //nolint:gosec // self-signed, on the loopback
-	}}
 	return c, func(path string) string {
 		t.Helper()
-		response, err := client.Get("https://" + listener.Addr().String() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = response.Body.Close() }()
-		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(body)
+		_, body := get(path)
+		return body
 	}
 }
 
@@ -65,7 +48,10 @@ func TestDiagnostics(t *testing.T) {
 		"/readyz?verbose":  {"[+]leaderElection ok\n[+]shutdown ok\n[+]sched-handler-sync ok\nreadyz check passed\n"},
 		"/configz": {
 			`{"componentconfig":{"kind":"KubeSchedulerConfiguration","apiVersion":"kubescheduler.config.k8s.io/v1"`,
-			`"resourceName":"kube-scheduler"`, `"multiPoint":{"enabled":[{"name":"PrioritySort"},{"name":"SchedulingGates"}`,
+			`"parallelism":16,`, `"resourceName":"kube-scheduler"`, `"multiPoint":{"enabled":[{"name":"SchedulingGates","weight":0},{"name":"PrioritySort","weight":0},{"name":"NodeUnschedulable","weight":0}`,
+			`"pluginConfig":[{"name":"DefaultPreemption","args":{"kind":"DefaultPreemptionArgs","apiVersion":"kubescheduler.config.k8s.io/v1","minCandidateNodesPercentage":10,"minCandidateNodesAbsolute":100}},` +
+				`{"name":"InterPodAffinity","args":{"kind":"InterPodAffinityArgs","apiVersion":"kubescheduler.config.k8s.io/v1","hardPodAffinityWeight":1,"ignorePreferredTermsOfExistingPods":false}},`,
+			`"scoringStrategy":{"type":"LeastAllocated","resources":[{"name":"cpu","weight":1},{"name":"memory","weight":1}]}`, `"defaultingType":"System"`,
 		},
 		"/metrics/resources": {
 			"kube_pod_resource_request" + labels("cpu", "cores") + "1.5\n", "kube_pod_resource_limit" + labels("memory", "bytes") + "1.073741824e+09\n",

@@ -36,8 +36,8 @@ func loaded(t *testing.T, file string, flags ...string) (*Config, error) {
 	return c, err
 }
 
-func TestLoad(t *testing.T) {
-	c, err := loaded(t, header+`
+// much is a file that says much.
+const much = `
 leaderElection: {leaderElect: false, leaseDuration: 30s, resourceName: other}
 clientConnection: {kubeconfig: /k, qps: 7, burst: 9}
 percentageOfNodesToScore: 50
@@ -56,8 +56,10 @@ profiles:
     args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 2}]}}
 - schedulerName: two
   plugins:
-    multiPoint: {disabled: [{name: "*"}], enabled: [{name: NodeName}]}
-`, "--leader-elect-lease-duration=40s", "--kube-api-qps=8")
+    multiPoint: {disabled: [{name: "*"}], enabled: [{name: NodeName}]}`
+
+func TestLoad(t *testing.T) {
+	c, err := loaded(t, header+much, "--leader-elect-lease-duration=40s", "--kube-api-qps=8")
 	if err != nil {
 		t.Fatal(err)
 	}

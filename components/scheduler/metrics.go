@@ -10,8 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"quintet.dev/quintet/components/scheduler/queue"
 	"quintet.dev/quintet/internal/delegated"
 	"quintet.dev/quintet/internal/diagnostics"
@@ -130,7 +128,7 @@ func (s *Scheduler) serve(ctx context.Context, group *errgroup.Group) error {
 	}
 	server := &diagnostics.Server{
 		Listener: listener, Gate: gate, Metrics: s.metrics.registry, Health: s.elected(), Ready: s.ready(ctx), Certificate: s.serving, Handshakes: c.Handshakes, Profiling: c.Profiling,
-		Configuration: map[string]runtime.Object{configz: c.configuration()},
+		Configuration: map[string]any{configz: c.configuration()},
 		More:          map[string]http.Handler{"/metrics/resources": s.resources()},
 		Program:       zpages.New("kube-scheduler", c.Clock.Now, c.CommandLine),
 	}

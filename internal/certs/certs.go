@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"math/big"
 	"net"
 	"time"
@@ -53,20 +52,6 @@ func NewAuthority(commonName string) (*Authority, error) {
 		return nil, err
 	}
 	return assemble(der, key)
-}
-
-// LoadAuthority reads an authority from PEM.
-func LoadAuthority(pair Pair) (*Authority, error) {
-	certBlock, _ := pem.Decode(pair.Cert)
-	keyBlock, _ := pem.Decode(pair.Key)
-	if certBlock == nil || keyBlock == nil {
-		return nil, fmt.Errorf("authority: certificate or key is not PEM")
-	}
-	key, err := x509.ParseECPrivateKey(keyBlock.Bytes)
-	if err != nil {
-		return nil, fmt.Errorf("authority key: %w", err)
-	}
-	return assemble(certBlock.Bytes, key)
 }
 
 func assemble(der []byte, key *ecdsa.PrivateKey) (*Authority, error) {

@@ -25,14 +25,10 @@ func TestCertificatesVerifyAgainstTheirAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := LoadAuthority(ca.Pair)
-	if err != nil {
-		t.Fatal(err)
-	}
 	roots := x509.NewCertPool()
 	roots.AddCert(parse(t, ca.Cert))
 
-	serving, err := loaded.Serving("kube-apiserver", "localhost", "127.0.0.1")
+	serving, err := ca.Serving("kube-apiserver", "localhost", "127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +57,5 @@ func TestCertificatesVerifyAgainstTheirAuthority(t *testing.T) {
 	}
 	if _, err := cert.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}); err == nil {
 		t.Error("a client certificate must not serve")
-	}
-}
-
-func TestLoadAuthorityRejectsWhatIsNotPEM(t *testing.T) {
-	if _, err := LoadAuthority(Pair{Cert: []byte("x"), Key: []byte("y")}); err == nil {
-		t.Error("want an error")
 	}
 }

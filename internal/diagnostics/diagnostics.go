@@ -18,7 +18,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/component-base/metrics/prometheus/slis"
 
 	"quintet.dev/quintet/internal/certs"
@@ -41,8 +40,10 @@ type Server struct {
 	Metrics prometheus.Gatherer
 	// Health, Live and Ready are what /healthz, /livez and /readyz ask; with no checks they always answer.
 	Health, Live, Ready []health.Check
+	// Later are what /healthz asks besides, as it comes while the component starts; nil for nothing.
+	Later func() []health.Check
 	// Configuration is what /configz answers, by name; nil serves none.
-	Configuration map[string]runtime.Object
+	Configuration map[string]any
 	// More is served besides, by path.
 	More map[string]http.Handler
 	// Profiling is served as far as that is wanted.
@@ -111,6 +112,9 @@ func (s *Server) handler() http.Handler {
 			checks = []health.Check{health.Ping()}
 		}
 		maps.Copy(handlers, health.Handlers(name, checks...))
+	}
+	if s.Later != nil {
+		handlers["/healthz"] = health.Growing("healthz", func() []health.Check { return slices.Concat(s.Health, s.Later()) })
 	}
 	slis.SLIMetricsWithReset{}.Install(installed(handlers))
 	if s.Metrics != nil {

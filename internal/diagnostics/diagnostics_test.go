@@ -2,10 +2,7 @@ package diagnostics
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,10 +11,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/internal/delegated"
+	"quintet.dev/quintet/internal/diagnostics/diagnosticstest"
 	"quintet.dev/quintet/internal/health"
 	"quintet.dev/quintet/internal/profiles"
 	"quintet.dev/quintet/internal/zpages"
@@ -25,10 +22,7 @@ import (
 
 func TestServer(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener, get := diagnosticstest.Listen(t)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "answer", Help: "It is."}))
 	flags := func() map[string]string { return map[string]string{"secure-port": "10259"} }
@@ -39,24 +33,12 @@ func TestServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{Profiling: profiles.Options{On: true}, Gate: gate, Listener: listener, Metrics: registry, Program: zpages.New("kube-player", time.Now, flags), Configuration: map[string]runtime.Object{"player": &metav1.Status{Code: 7}},
-		More: map[string]http.Handler{"/more": http.NotFoundHandler()}, Ready: []health.Check{{Name: "caches", Probe: func(*http.Request) error { return errors.New("not filled yet") }}}}
+	later := func() []health.Check { return []health.Check{{Name: "late", Probe: health.Ping().Probe}} }
+	s := &Server{Profiling: profiles.Options{On: true}, Gate: gate, Listener: listener, Metrics: registry, Program: zpages.New("kube-player", time.Now, flags), Configuration: map[string]any{"player": &metav1.Status{Code: 7}},
+		More: map[string]http.Handler{"/more": http.NotFoundHandler()}, Later: later, Ready: []health.Check{{Name: "caches", Probe: func(*http.Request) error { return errors.New("not filled yet") }}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	get := func(path string) (int, string) {
-		response, err := client.Get("https://" + listener.Addr().String() + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = response.Body.Close() }()
-		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return response.StatusCode, string(body)
-	}
 	for path, want := range map[string]struct {
 		code int
 		body string
@@ -66,7 +48,7 @@ func TestServer(t *testing.T) {
 		"/readyz":          {http.StatusInternalServerError, "[-]caches failed: reason withheld\nreadyz check failed"},
 		"/readyz/caches":   {http.StatusInternalServerError, "not filled yet"},
 		"/livez/ping":      {http.StatusOK, "ok"},
-		"/healthz?verbose": {http.StatusOK, "[+]ping ok\nhealthz check passed"},
+		"/healthz?verbose": {http.StatusOK, "[+]late ok\nhealthz check passed"},
 		"/metrics":         {http.StatusOK, "answer 0"},
 		"/statusz":         {http.StatusOK, "/configz /flagz /healthz /livez /metrics /more /readyz /statusz"},
 		"/configz":         {http.StatusOK, `{"player":{"metadata":{},"code":7}}`},

@@ -24,11 +24,22 @@ func Ping() Check { return Check{Name: "ping", Probe: func(*http.Request) error 
 // Handlers serves checks under a name, /name whole and /name/check each; the answers of the whole count as SLIs of the process
 // (https://kubernetes.io/docs/reference/instrumentation/slis/).
 func Handlers(name string, checks ...Check) map[string]http.Handler {
-	handlers := map[string]http.Handler{"/" + name: whole(name, checks)}
+	handlers := map[string]http.Handler{"/" + name: Growing(name, func() []Check { return checks })}
 	for _, c := range checks {
 		handlers["/"+name+"/"+c.Name] = single(c)
 	}
 	return handlers
+}
+
+// Growing serves checks that come to be while a program starts, as a whole. While there are none, it is a ping.
+func Growing(name string, checks func() []Check) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		now := checks()
+		if len(now) == 0 {
+			now = []Check{Ping()}
+		}
+		whole(name, now)(w, r)
+	})
 }
 
 func single(c Check) http.HandlerFunc {

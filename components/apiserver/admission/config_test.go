@@ -106,7 +106,7 @@ func TestOrder(t *testing.T) {
 	want := strings.Split("AlwaysAdmit,NamespaceAutoProvision,NamespaceLifecycle,NamespaceExists,LimitPodHardAntiAffinityTopology,LimitRanger,"+
 		"ServiceAccount,NodeRestriction,TaintNodesByCondition,AlwaysPullImages,ImagePolicyWebhook,PodSecurity,PodNodeSelector,Priority,DefaultTolerationSeconds,"+
 		"PodTolerationRestriction,EventRateLimit,ExtendedResourceToleration,DefaultStorageClass,StorageObjectInUseProtection,OwnerReferencesPermissionEnforcement,"+
-		"PersistentVolumeClaimResize,RuntimeClass,CertificateApproval,CertificateSigning,CertificateSubjectRestriction,DefaultIngressClass,"+
+		"PersistentVolumeClaimResize,RuntimeClass,CertificateApproval,CertificateSigning,ClusterTrustBundleAttest,CertificateSubjectRestriction,DefaultIngressClass,"+
 		"DenyServiceExternalIPs,PodTopologyLabels,NodeDeclaredFeatureValidator,PodResizeValidator,MutatingAdmissionPolicy,MutatingAdmissionWebhook,"+
 		"ValidatingAdmissionPolicy,ValidatingAdmissionWebhook,ResourceQuota,AlwaysDeny", ",")
 	if got := c.Plugins(); !slices.Equal(got, want) {

@@ -93,6 +93,9 @@ var plugins = []plugin{
 	{name: certificates.SigningName, new: func(c *Config, _ []byte) (admission.Interface, error) {
 		return certificates.NewSigning(c.Authorizer), nil
 	}},
+	{name: certificates.AttestName, new: func(c *Config, _ []byte) (admission.Interface, error) {
+		return certificates.NewAttest(c.Authorizer), nil
+	}},
 	{name: certificates.SubjectRestrictionName, new: func(*Config, []byte) (admission.Interface, error) { return certificates.NewSubjectRestriction(), nil }},
 	{name: ingressclass.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return ingressclass.New(c.Objects), nil }},
 	{name: externalips.Name, off: true, new: func(*Config, []byte) (admission.Interface, error) { return externalips.New(), nil }},
@@ -123,7 +126,7 @@ var plugins = []plugin{
 // idle are the plug-ins of Kubernetes that act on kinds, or fields, behind feature gates that are off: there is nothing for them
 // to do, whether they are on or not.
 var idle = []string{
-	"ClusterTrustBundleAttest", "JobValidation", "PodGroupProtection", "PodGroupWorkloadExists",
+	"JobValidation", "PodGroupProtection", "PodGroupWorkloadExists",
 }
 
 func newTolerationSeconds(c *Config, _ []byte) (admission.Interface, error) {

@@ -15,10 +15,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver/authn"
+	"quintet.dev/quintet/components/apiserver/bootstrap/policy"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
@@ -26,8 +28,8 @@ import (
 // Config describes the server that bootstraps.
 type Config struct {
 	Objects objects.Store
-	// StorageMigration adds the role of the controller that migrates stored objects.
-	StorageMigration bool
+	// Features add roles.
+	Features policy.Features
 	// NoLease leaves out the leases by which servers know of each other.
 	NoLease bool
 	// Identity tells API servers of one cluster apart; the host's name is usual.
@@ -59,6 +61,9 @@ type Config struct {
 type Bootstrap struct {
 	cfg  Config
 	life string // unique to this run of the server
+
+	events                      record.EventRecorder // nil until there is one
+	toldOfRanges, toldOfUnready bool
 }
 
 // New returns a Bootstrap.

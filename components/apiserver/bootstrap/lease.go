@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
@@ -116,8 +117,9 @@ func (b *Bootstrap) ended(lease *coordinationv1.Lease) bool {
 }
 
 // Run keeps this server's lease, the endpoints of the Service "kubernetes" and the objects of priority and fairness until
-// ctx ends, and then takes its own address out.
-func (b *Bootstrap) Run(ctx context.Context) error {
+// ctx ends, and then takes its own address out. What is wrong with the configured ranges of cluster IPs is told to events.
+func (b *Bootstrap) Run(ctx context.Context, events record.EventRecorder) error {
+	b.events = events
 	ticker := b.cfg.Clock.NewTicker(renewEvery)
 	defer ticker.Stop()
 	rare := b.cfg.Clock.NewTicker(mendEvery)

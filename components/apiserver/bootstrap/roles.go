@@ -18,11 +18,7 @@ import (
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#auto-reconciliation).
 func (b *Bootstrap) policySteps() []step {
 	var steps []step
-	roles, bindings := policy.ClusterRoles(), policy.ClusterRoleBindings()
-	if b.cfg.StorageMigration {
-		role, binding := policy.StorageMigration()
-		roles, bindings = append(roles, role), append(bindings, binding)
-	}
+	roles, bindings := policy.ClusterRoles(b.cfg.Features), policy.ClusterRoleBindings(b.cfg.Features)
 	for _, r := range roles {
 		steps = append(steps, b.roleStep("cluster role "+r.Name, reconciliation.ClusterRoleRuleOwner{ClusterRole: r}))
 	}

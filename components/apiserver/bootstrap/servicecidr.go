@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +15,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
-// serviceCIDRManager is who tells that the addresses of this server's configuration can be taken, as upstream's controller does.
-const serviceCIDRManager = "kubernetes-service-cidr-controller"
+// ServiceCIDRManager is who tells that the addresses of this server's configuration can be taken, as upstream's controller does.
+const ServiceCIDRManager = "kubernetes-service-cidr-controller"
 
 // ensureServiceCIDR makes the object that tells which addresses Services get by this server's configuration. Later ranges
 // come as further objects (KEP-1880), so one that is there keeps its ranges.
@@ -40,17 +41,49 @@ func (b *Bootstrap) ensureServiceCIDR(ctx context.Context) error {
 			stored.(*networkingv1.ServiceCIDR).Spec.CIDRs = is // of the other family, too
 			return stored, nil
 		})
+		if err != nil {
+			b.warn(current, reasonFailed, "The default ServiceCIDR can not be upgraded from %s to dual stack %v : %v", is[0], is, err)
+		}
 		return err
 	}
-	if current.DeletionTimestamp != nil || !slices.Equal(current.Spec.CIDRs, cidr.Spec.CIDRs) {
+	if current.DeletionTimestamp != nil {
+		return nil
+	}
+	if !slices.Equal(current.Spec.CIDRs, cidr.Spec.CIDRs) {
+		b.warnOnce(&b.toldOfRanges, current, "KubernetesDefaultServiceCIDRInconsistent",
+			"The default ServiceCIDR %v does not match the controller flag configurations %s", current.Spec.CIDRs, cidr.Spec.CIDRs)
 		return nil
 	}
 	const ready = networkingv1.ServiceCIDRConditionReady
 	if c := meta.FindStatusCondition(current.Status.Conditions, ready); c != nil && c.Status != metav1.ConditionUnknown {
+		if c.Status == metav1.ConditionFalse {
+			b.warnOnce(&b.toldOfUnready, current, c.Reason, "Configuration matches, but %s", c.Message)
+		}
 		return nil // once it stands, the condition is the controllers' business
 	}
 	status := networkingapply.ServiceCIDRStatus().WithConditions(metaapply.Condition().WithType(ready).WithStatus(metav1.ConditionTrue).
 		WithMessage("Kubernetes default Service CIDR is ready").WithLastTransitionTime(metav1.NewTime(b.cfg.Clock.Now())))
-	_, err = b.cfg.Objects.ApplyStatus(ctx, resource, "", serviceName, serviceCIDRManager, networkingapply.ServiceCIDR(serviceName).WithStatus(status))
+	_, err = b.cfg.Objects.ApplyStatus(ctx, resource, "", serviceName, ServiceCIDRManager, networkingapply.ServiceCIDR(serviceName).WithStatus(status))
+	if err != nil {
+		b.warn(current, reasonFailed, "The default ServiceCIDR Status can not be set to Ready=True")
+	}
 	return err
+}
+
+// reasonFailed is upstream's, as the texts are.
+const reasonFailed = "KubernetesDefaultServiceCIDRError"
+
+// warn tells in an event what is wrong with the object of this server's ranges, once the server can write events.
+func (b *Bootstrap) warn(about *networkingv1.ServiceCIDR, reason, text string, args ...any) {
+	if b.events != nil {
+		b.events.Eventf(about, corev1.EventTypeWarning, reason, text, args...)
+	}
+}
+
+// warnOnce tells what stays as it is until somebody does something about it.
+func (b *Bootstrap) warnOnce(told *bool, about *networkingv1.ServiceCIDR, reason, text string, args ...any) {
+	if b.events != nil && !*told {
+		*told = true
+		b.warn(about, reason, text, args...)
+	}
 }

@@ -21,7 +21,6 @@ type Entry struct {
 	sum  uint64 // of the stored value; 0 if the entry does not lie in the store as it would be written now
 	size int    // of the stored value, in bytes
 
-	mu        sync.Mutex
 	encodings atomic.Pointer[encoding]
 	forms     atomic.Pointer[form]
 }
@@ -94,9 +93,9 @@ func (e *Entry) encoded(f *Format, keep bool) ([]byte, error) {
 	if body := e.kept(f); body != nil {
 		return body, nil
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	n := e.link(f)
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	if body := n.body.Load(); body != nil {
 		return *body, nil
 	}
@@ -119,13 +118,15 @@ func (e *Entry) encoded(f *Format, keep bool) ([]byte, error) {
 }
 
 // encoding is a link in the list of an entry's encodings. body is taken away when the budget is spent; recent is one that
-// only one has asked for.
+// only one has asked for. Each has a lock of its own: one that a webhook is asked for must not keep the others waiting.
 type encoding struct {
 	format *Format
 	body   atomic.Pointer[[]byte]
 	used   atomic.Bool
-	recent weak.Pointer[[]byte] // guarded by the entry's mu
 	next   *encoding
+
+	mu     sync.Mutex
+	recent weak.Pointer[[]byte]
 }
 
 func (e *Entry) kept(f *Format) []byte {
@@ -144,15 +145,22 @@ func (e *Entry) kept(f *Format) []byte {
 	return nil
 }
 
-// link finds the place of a format, or makes it. It is called with e.mu held.
+// link finds the place of a format, or makes it.
 func (e *Entry) link(f *Format) *encoding {
-	first := e.encodings.Load()
-	for n := first; n != nil; n = n.next {
-		if n.format == f {
-			return n
+	var made *encoding
+	for {
+		first := e.encodings.Load()
+		for n := first; n != nil; n = n.next {
+			if n.format == f {
+				return n
+			}
+		}
+		if made == nil {
+			made = &encoding{format: f}
+		}
+		made.next = first
+		if e.encodings.CompareAndSwap(first, made) {
+			return made
 		}
 	}
-	n := &encoding{format: f, next: first}
-	e.encodings.Store(n)
-	return n
 }

@@ -7,11 +7,15 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -64,6 +68,42 @@ func TestEncodedOnceIsForgotten(t *testing.T) {
 	}
 	if shared.kept(format) == nil {
 		t.Error("a shared body is not kept")
+	}
+}
+
+// TestSlowConversion: who reads an object as it lies in the store doesn't wait for a webhook that somebody else's version needs, which
+// is asked once for all who wait for it.
+func TestSlowConversion(t *testing.T) {
+	v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"}, schema.GroupVersion{Group: "example.com", Version: "v2"}
+	asked, answered := make(chan struct{}, 2), make(chan struct{})
+	kind := &kinds.Kind{
+		Name: "Widget", Resource: "widgets", Prefix: "example.com/widgets", Hub: v1, Custom: &kinds.Custom{Remote: true},
+		Versions: []kinds.Version{{GroupVersion: v1}, {GroupVersion: v2, FromHub: func(hub kinds.Object) (kinds.Object, error) {
+			asked <- struct{}{}
+			<-answered
+			return hub, nil
+		}}},
+	}
+	formats := makeFormats(kind, newBudget(1<<20))
+	e := &Entry{Key: "a", Revision: 1, Object: &unstructured.Unstructured{Object: map[string]any{}}}
+	var slow sync.WaitGroup
+	for range 2 {
+		slow.Go(func() {
+			if _, err := e.Encoded(formats[formatKey{v2, serial.JSON, Whole}]); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	<-asked
+	for _, format := range []formatKey{{v1, serial.JSON, Whole}, {v1, serial.CBOR, Whole}, {v1, serial.JSON, Metadata}} {
+		if _, err := e.Encoded(formats[format]); err != nil { // this never ends if it waits for the webhook
+			t.Error(err)
+		}
+	}
+	close(answered)
+	slow.Wait()
+	if len(asked) > 0 {
+		t.Error("the webhook was asked twice")
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/spent"
 )
 
 // horizon is the revision that the caches have reached, and those who wait for it to move.
@@ -116,6 +118,8 @@ type question struct {
 
 // current is asked again, in turn with others, as long as ctx lasts: a store that is away for a while may come back.
 func (a *asker) current(ctx context.Context) (int64, error) {
+	times := spent.From(ctx)
+	defer times.Add(spent.Storage, times.Begin())
 	for {
 		answer, err := a.once(ctx)
 		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {

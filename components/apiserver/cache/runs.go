@@ -30,7 +30,7 @@ type runKey struct {
 
 type run struct {
 	segment serial.Segment
-	sum     uint64 // over the revisions of its entries
+	sum     uint64 // of its entries
 	// from and until are when it is the same as one made now; until is zero for ever.
 	from, until time.Time
 }
@@ -117,7 +117,7 @@ func runEnd(entries []*Entry, from int) int {
 
 // run returns the compressed entries. Runs over the limit make room for all others at once: they are quickly made anew.
 func (r *runs) run(entries []*Entry, key runKey, now time.Time, limit int64, compress func([]*Entry) (*run, error)) (*run, error) {
-	sum := sumOfRevisions(entries)
+	sum := sumOfEntries(entries)
 	r.mu.Lock()
 	old := r.kept[key]
 	r.mu.Unlock()
@@ -141,11 +141,12 @@ func (r *runs) run(entries []*Entry, key runKey, now time.Time, limit int64, com
 	return made, nil
 }
 
-func sumOfRevisions(entries []*Entry) uint64 {
+// sumOfEntries tells entries apart. Where the store went back, as it was restored, others may have the revisions that are known.
+func sumOfEntries(entries []*Entry) uint64 {
 	const prime = 0x9E3779B97F4A7C15
 	sum := uint64(len(entries))
 	for _, e := range entries {
-		sum = (sum ^ uint64(e.Revision)) * prime
+		sum = (sum ^ uint64(e.Revision) ^ e.sum) * prime
 		sum ^= sum >> 29
 	}
 	return sum

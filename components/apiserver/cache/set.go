@@ -105,6 +105,7 @@ func NewSet(config Config) (*Set, error) {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
+	config.Store = timed{config.Store}
 	s := &Set{config: config, prefix: strings.TrimSuffix(config.Prefix, "/") + "/", budget: newBudget(config.Encodings),
 		patience: freshTimeout}
 	s.base, s.cancel = context.WithCancel(context.Background())

@@ -134,9 +134,8 @@ func (c *Cache) join(w *Watcher, initial bool) error {
 }
 
 // Next returns what has happened since the last call, and waits if nothing has; that an initial state is empty it tells by no
-// events. The events are shared: they must not be
-// changed, and the slice is good until the next call. It returns ctx's error when ctx ends, and when the watch is over a status error to be sent to the client:
-// Expired (410) if it fell behind.
+// events. The events are shared: they must not be changed, and the slice is good until the next call. It returns ctx's error
+// when ctx ends, and when the watch is over a status error to be sent to the client: Expired (410) if it fell behind.
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	for {
 		if w.initial != nil {

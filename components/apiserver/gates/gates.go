@@ -25,6 +25,8 @@ const (
 	AuthorizePodWebsocketUpgradeCreatePermission featuregate.Feature = "AuthorizePodWebsocketUpgradeCreatePermission"
 	// CBORServingAndStorage reads and writes CBOR on the wire, and stores custom resources so.
 	CBORServingAndStorage featuregate.Feature = "CBORServingAndStorage"
+	// ClusterTrustBundle lets bundles of certificates that all trust be served, where --runtime-config asks for their version too.
+	ClusterTrustBundle featuregate.Feature = "ClusterTrustBundle"
 	// ComponentFlagz and ComponentStatusz serve /flagz and /statusz.
 	ComponentFlagz   featuregate.Feature = "ComponentFlagz"
 	ComponentStatusz featuregate.Feature = "ComponentStatusz"
@@ -47,6 +49,7 @@ func Switches() []featuregate.Feature {
 		APIServerIdentity,
 		AuthorizePodWebsocketUpgradeCreatePermission,
 		CBORServingAndStorage,
+		ClusterTrustBundle,
 		ComponentFlagz,
 		ComponentStatusz,
 		ServiceAccountNodeAudienceRestriction,

@@ -30,6 +30,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/spent"
 )
 
 // Resource joins a row of the table with its cache, which is nil for kinds that are answered, not stored, and holds
@@ -199,7 +200,7 @@ func (a *API) enter(w http.ResponseWriter, r *http.Request, info *request.Reques
 		a.missing(w, r, info, doors)
 		return
 	}
-	c := &call{door: d, api: a, w: w, r: r, ctx: r.Context(), info: info, namespace: info.Namespace, name: info.Name}
+	c := &call{door: d, api: a, w: w, r: r, ctx: r.Context(), times: spent.From(r.Context()), info: info, namespace: info.Namespace, name: info.Name}
 	if !d.kind.Namespaced {
 		c.namespace = ""
 	}
@@ -300,7 +301,9 @@ type call struct {
 	choice          negotiate.Choice // the form of the response; not for connections
 	media           string           // that of a patch
 	namespace, name string
-	strange         bool // admission changed the object: there may be something in it that its schema doesn't know
+	times           *spent.Times // nil if nobody wants to know
+	answering       time.Time    // since when, for them
+	strange         bool         // admission changed the object: there may be something in it that its schema doesn't know
 }
 
 func (c *call) key() string { return c.cache.Key(c.namespace, c.name) }

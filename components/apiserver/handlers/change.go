@@ -229,27 +229,33 @@ func (c *call) held(obj kinds.Object) bool {
 
 var errMoved = errors.New("the object changed meanwhile")
 
-// removeAt removes the object if it is still what it was at a revision.
-func (c *call) removeAt(revision int64) error {
+// removeAt removes the object if it is still what it was at a revision, and gives back what had been allocated for obj, which it was
+// changed to. Another change may have been faster to do so.
+func (c *call) removeAt(revision int64, obj kinds.Object) error {
 	_, err := c.cache.Delete(c.ctx, c.key(), func(current *cache.Entry) error {
 		if current.Revision != revision {
 			return errMoved
 		}
 		return nil
 	})
+	if err == nil {
+		c.release(obj)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
 	return err
 }
 
 // removeChanged removes the object at the revision that the change saw; what is answered is what the change made of it.
 func (c *call) removeChanged(ch change, obj kinds.Object, revision int64) (*cache.Entry, error) {
-	err := c.removeAt(revision)
+	err := c.removeAt(revision, obj)
 	switch {
 	case errors.Is(err, errMoved):
 		return c.replace(ch)
 	case err != nil:
 		return nil, err
 	}
-	c.release(obj)
 	return unstored(obj), nil
 }
 

@@ -36,6 +36,7 @@ func (c *call) list() error {
 
 // listed answers with a list.
 func (c *call) listed(l *cache.List) error {
+	c.found()
 	f := c.format(c.choice.Media, cache.Whole)
 	out := serial.List{Kind: c.version.WithKind(c.kind.ListKind()), Item: f.Kind, Meta: l.Meta(), Free: c.kind.Custom != nil, KeepKinds: c.kind.Custom != nil}
 	switch c.choice.Shape {
@@ -48,13 +49,16 @@ func (c *call) listed(l *cache.List) error {
 		out.Kind, out.Item = f.Kind.GroupVersion().WithKind(c.choice.Shape), f.Kind
 		out.KeepKinds, out.Free, out.NullIfEmpty = true, false, true
 	}
+	c.formed()
 	c.auditList(l, out, f)
 	out.Items = l.Bodies(f)
-	switch {
-	case c.choice.Pretty && c.choice.Media == serial.JSON:
-		return c.send(http.StatusOK, indented(func(w io.Writer) error { return serial.WriteList(w, c.choice.Media, out) }))
-	case (c.choice.Media == serial.JSON || c.choice.Media == serial.Protobuf) && c.zips() && l.CanZip():
-		return c.sendZipped(func(w io.Writer) error { return l.WriteZipped(w, f, out) })
-	}
-	return c.send(http.StatusOK, func(w io.Writer) error { return serial.WriteList(w, c.choice.Media, out) })
+	return c.times.Serialize(func() error {
+		switch {
+		case c.choice.Pretty && c.choice.Media == serial.JSON:
+			return c.send(http.StatusOK, indented(func(w io.Writer) error { return serial.WriteList(w, c.choice.Media, out) }))
+		case (c.choice.Media == serial.JSON || c.choice.Media == serial.Protobuf) && c.zips() && l.CanZip():
+			return c.sendZipped(func(w io.Writer) error { return l.WriteZipped(w, f, out) })
+		}
+		return c.send(http.StatusOK, func(w io.Writer) error { return serial.WriteList(w, c.choice.Media, out) })
+	})
 }

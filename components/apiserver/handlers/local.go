@@ -227,8 +227,7 @@ func (l *Local) update(ctx context.Context, d *door, namespace, name string, mut
 		case !errors.Is(err, errRemove):
 			return nil, err
 		}
-		if err := c.removeAt(at); !errors.Is(err, errMoved) {
-			c.release(removed)
+		if err := c.removeAt(at, removed); !errors.Is(err, errMoved) {
 			return removed, err
 		}
 	}

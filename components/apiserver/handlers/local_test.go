@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
 // TestFeedBeginsAgain: a feed whose watch ended tells what happened meanwhile, once, and goes on from there.
@@ -65,4 +68,34 @@ func TestFeedBeginsAgain(t *testing.T) {
 	}
 	put("w")
 	round(func() { put("v") }, "+w", "-x", "synced", "+v")
+}
+
+// kept is a store from which nothing can be removed.
+type kept struct{ storage.Store }
+
+func (kept) Delete(context.Context, string, int64) (int64, error) { return 0, storage.ErrClosed }
+
+// TestUpdateThatCannotRemove: an object that should go with its last finalizer, and can't, keeps what was allocated for it.
+func TestUpdateThatCannotRemove(t *testing.T) {
+	maps := configMapsIn(t, kept{memory.New(nil)})
+	obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "a", Name: "x", Finalizers: []string{"a/b"}, DeletionTimestamp: &metav1.Time{Time: time.Unix(1, 0)},
+	}}
+	if _, err := maps.Create(t.Context(), maps.Key("a", "x"), obj, 0); err != nil {
+		t.Fatal(err)
+	}
+	released := false
+	kind := *maps.Kind()
+	kind.Strategy.Allocate = func(context.Context, kinds.Object, kinds.Object, bool) (func(kinds.Outcome), error) {
+		released = true
+		return nil, nil
+	}
+	l := &Local{api: &API{}}
+	_, err := l.update(t.Context(), &door{kind: &kind, cache: maps, strategy: &kind.Strategy}, "a", "x", func(obj kinds.Object) (kinds.Object, error) {
+		obj.SetFinalizers(nil)
+		return obj, nil
+	})
+	if err == nil || released {
+		t.Errorf("got %v, released %v", err, released)
+	}
 }

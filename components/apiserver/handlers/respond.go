@@ -22,10 +22,12 @@ import (
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/spent"
 )
 
 // entry answers with one stored object.
 func (c *call) entry(code int, e *cache.Entry) error {
+	c.found()
 	switch c.choice.Shape {
 	case negotiate.Table:
 		return c.table(code, &cache.List{Revision: e.Revision, Entries: []*cache.Entry{e}}, e.Object.GetResourceVersion())
@@ -82,13 +84,20 @@ func innerPackage(group string) string {
 }
 
 func (c *call) body(code int, f *cache.Format, e *cache.Entry) error {
+	c.formed()
 	c.auditEntry(f, e)
-	body, err := e.EncodedOnce(f)
-	if err != nil {
-		return err
-	}
-	return c.object(code, body, f.Kind)
+	return c.times.Serialize(func() error {
+		body, err := e.EncodedOnce(f)
+		if err != nil {
+			return err
+		}
+		return c.object(code, body, f.Kind)
+	})
 }
+
+// found is told when there is something to answer with, and formed when it has the form that it is to be sent in.
+func (c *call) found()  { c.answering = c.times.Begin() }
+func (c *call) formed() { c.times.Add(spent.Transform, c.answering) }
 
 // object answers with a body of the kind given.
 func (c *call) object(code int, body []byte, kind schema.GroupVersionKind) error {
@@ -121,6 +130,7 @@ func (c *call) pieces(code int, pieces ...[]byte) {
 
 // plain answers with an object that is in no cache: of the kind given, in its own version.
 func (c *call) plain(code int, obj runtime.Object, kind schema.GroupVersionKind) error {
+	c.found()
 	switch accessor, hasMeta := obj.(metav1.Object); {
 	case c.choice.Shape == "" || !hasMeta: // a Status has but one form
 	case c.choice.Shape == negotiate.Metadata:
@@ -131,12 +141,15 @@ func (c *call) plain(code int, obj runtime.Object, kind schema.GroupVersionKind)
 	case c.choice.Shape == negotiate.Table:
 		return c.plainTable(code, obj)
 	}
-	body, err := serial.Body(obj, kind, c.choice.Media)
-	if err != nil {
-		return err
-	}
+	c.formed()
 	c.auditPlain(obj, kind)
-	return c.object(code, body, kind)
+	return c.times.Serialize(func() error {
+		body, err := serial.Body(obj, kind, c.choice.Media)
+		if err != nil {
+			return err
+		}
+		return c.object(code, body, kind)
+	})
 }
 
 // unstored makes an entry of an object that was not written: the outcome of a dry run or of a virtual kind.
@@ -210,7 +223,7 @@ func (c *call) zips() bool {
 	}
 	for _, header := range c.r.Header["Accept-Encoding"] {
 		for part := range strings.SplitSeq(header, ",") {
-			if coding, _, _ := strings.Cut(strings.TrimSpace(part), ";"); coding == "gzip" {
+			if strings.TrimSpace(part) == "gzip" { // as upstream has it, also of what comes with a weight, which may be none
 				return true
 			}
 		}

@@ -31,3 +31,17 @@ func TestSendZipped(t *testing.T) {
 		}
 	}
 }
+
+// TestZips: answers are compressed for clients that name gzip, and for none that say when they like it better than other codings, or
+// not at all.
+func TestZips(t *testing.T) {
+	for header, want := range map[string]bool{
+		"gzip": true, "deflate, gzip": true, " gzip ,br": true, "": false, "br": false, "gzip;q=0": false, "gzip;q=0.5, br": false, "xgzip": false,
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+		r.Header.Set("Accept-Encoding", header)
+		if got := (&call{r: r, api: &API{}}).zips(); got != want {
+			t.Errorf("%q: got %v", header, got)
+		}
+	}
+}

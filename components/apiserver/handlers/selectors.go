@@ -57,7 +57,7 @@ func (c *call) selectable(label, value string) (string, string, error) {
 	}
 	switch format := c.kind.Unselectable; {
 	case format != "":
-		return "", "", fmt.Errorf(format, label)
+		return "", "", fmt.Errorf(format, label, c.version.GroupVersion)
 	case len(c.kind.Fields) > 0 || c.version.Fields != nil:
 		return "", "", fmt.Errorf("field label not supported: %s", label)
 	}

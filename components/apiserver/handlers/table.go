@@ -18,6 +18,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/spent"
 )
 
 // rowObject reads what of its object goes with each row of a Table.
@@ -53,9 +54,12 @@ func (c *call) table(code int, l *cache.List, version string) error {
 	if version != "" {
 		t.Meta.ResourceVersion = version
 	}
+	c.formed()
 	c.auditTable(l, t, rows)
 	if c.choice.Media == serial.JSON && !c.choice.Pretty && c.zips() && l.CanZip() && c.kind.Custom == nil { // whose rows are made with ages
-		return c.sendZipped(func(w io.Writer) error { return l.WriteZippedTable(w, entries, rows, t) })
+		return c.times.Serialize(func() error {
+			return c.sendZipped(func(w io.Writer) error { return l.WriteZippedTable(w, entries, rows, t) })
+		})
 	}
 	return c.sendTable(code, t)
 }
@@ -65,7 +69,7 @@ func (c *call) sendTable(code int, t serial.Table) error {
 	if c.choice.Pretty && c.choice.Media == serial.JSON {
 		write = indented(write)
 	}
-	return c.send(code, write)
+	return c.times.Serialize(func() error { return c.send(code, write) })
 }
 
 // plainTable answers with the Table of one object that is in no cache.
@@ -97,6 +101,7 @@ func (c *call) plainTable(code int, obj runtime.Object) error {
 		row.Object, err = serial.Body(c.kind.Metadata(accessor), kind, serial.JSON)
 	}
 	t.Rows = func(yield func(serial.Row, error) bool) { yield(row, err) }
+	c.formed()
 	return c.sendTable(code, t)
 }
 
@@ -128,7 +133,9 @@ func (c *call) row(e *cache.Entry, f *cache.Format) (row serial.Row, err error) 
 	if err != nil {
 		return row, err
 	}
+	begin := c.times.Begin()
 	row.Cells = c.cells(shown.Object)
+	c.times.Add(spent.Transform, begin)
 	if c.kind.RowConditions != nil {
 		row.Conditions = c.kind.RowConditions(e.Object)
 	}

@@ -14,6 +14,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -53,9 +54,11 @@ func TestWatchBegins(t *testing.T) {
 }
 
 // configMaps is a cache of config maps, in front of a store in memory, that runs until the test ends.
-func configMaps(t *testing.T) *cache.Cache {
+func configMaps(t *testing.T) *cache.Cache { return configMapsIn(t, memory.New(nil)) }
+
+func configMapsIn(t *testing.T, store storage.Store) *cache.Cache {
 	t.Helper()
-	set, err := cache.NewSet(cache.Config{Store: memory.New(nil)})
+	set, err := cache.NewSet(cache.Config{Store: store})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
 	admissionv1beta1 "k8s.io/api/admissionregistration/v1beta1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -182,8 +183,11 @@ func mutatingPolicies(deps Deps) *Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    admissionregistration.DefaultMutatingPolicy,
-		Others:     []Version{stored(admissionv1beta1.SchemeGroupVersion, admissionregistration.DefaultMutatingPolicy)},
-		Stored:     admissionv1beta1.SchemeGroupVersion,
+		Others: []Version{
+			twinned[*admissionv1beta1.MutatingAdmissionPolicy](admissionv1beta1.SchemeGroupVersion, admissionregistration.DefaultMutatingPolicy),
+			twinned[*admissionv1alpha1.MutatingAdmissionPolicy](admissionv1alpha1.SchemeGroupVersion, admissionregistration.DefaultMutatingPolicy),
+		},
+		Stored: admissionv1beta1.SchemeGroupVersion,
 		Strategy: configured(func(p *admissionv1.MutatingAdmissionPolicy) any { return p.Spec }, apiequality.Semantic.DeepEqual,
 			admissionregistration.ValidateMutatingPolicy),
 		Columns: admissionregistration.PolicyColumns("Mutations", "Mutation indicates the number of mutations rules"),
@@ -207,8 +211,11 @@ func mutatingPolicyBindings(deps Deps) *Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    admissionregistration.DefaultMutatingBinding,
-		Others:     []Version{stored(admissionv1beta1.SchemeGroupVersion, admissionregistration.DefaultMutatingBinding)},
-		Stored:     admissionv1beta1.SchemeGroupVersion,
+		Others: []Version{
+			twinned[*admissionv1beta1.MutatingAdmissionPolicyBinding](admissionv1beta1.SchemeGroupVersion, admissionregistration.DefaultMutatingBinding),
+			twinned[*admissionv1alpha1.MutatingAdmissionPolicyBinding](admissionv1alpha1.SchemeGroupVersion, admissionregistration.DefaultMutatingBindingV1alpha1),
+		},
+		Stored: admissionv1beta1.SchemeGroupVersion,
 		Strategy: configured(func(b *admissionv1.MutatingAdmissionPolicyBinding) any { return b.Spec }, apiequality.Semantic.DeepEqual,
 			func(new, _ *admissionv1.MutatingAdmissionPolicyBinding) field.ErrorList {
 				return admissionregistration.ValidateMutatingBinding(new)

@@ -56,7 +56,7 @@ func jobs() *Kind {
 		Fields: map[string]func(*batchv1.Job) string{
 			"status.successful": func(j *batchv1.Job) string { return strconv.Itoa(int(j.Status.Succeeded)) },
 		},
-		Unselectable: "field label %q not supported for Job",
+		Unselectable: "field label %[1]q not supported for Job",
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
+	coordinationv1beta1 "k8s.io/api/coordination/v1beta1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -25,5 +27,23 @@ func leases() *Kind {
 		},
 		Columns: coordination.LeaseColumns(),
 		Row:     coordination.LeaseRow,
+	})
+}
+
+func leaseCandidates() *Kind {
+	type candidate = coordinationv1beta1.LeaseCandidate
+	return define(row[*candidate]{
+		Name: "LeaseCandidate", Resource: "leasecandidates",
+		Hub:    coordinationv1beta1.SchemeGroupVersion,
+		Others: []Version{twinned[*coordinationv1alpha2.LeaseCandidate, *candidate](coordinationv1alpha2.SchemeGroupVersion, nil)},
+		Strategy: strategy[*candidate]{
+			AnyFinalizer:   true,
+			Validate:       coordination.ValidateCandidate,
+			ValidateUpdate: coordination.ValidateCandidateUpdate,
+			ValidateName:   coordination.ValidCandidateName,
+			CreateOnUpdate: true,
+		},
+		Columns: coordination.CandidateColumns(),
+		Row:     coordination.CandidateRow,
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/deprecation"
+	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -28,6 +29,7 @@ type row[P Object] struct {
 	Hub     schema.GroupVersion
 	Stored  schema.GroupVersion // Hub if empty
 	AsJSON  bool                // in the store
+	Gate    featuregate.Feature // optional
 	Default func(obj P)
 	Check   func(obj P) error // of the hub version; see Version
 	// Others are further served versions; OthersFirst tells that the preferred one is among them.
@@ -101,7 +103,7 @@ func define[P Object](r row[P]) *Kind {
 	k := &Kind{
 		Name: r.Name, Resource: r.Resource, Singular: strings.ToLower(r.Name),
 		ShortNames: r.ShortNames, Categories: r.Categories, Namespaced: !r.Cluster,
-		Hub: r.Hub, Stored: r.Stored, StoredAsJSON: r.AsJSON, Prefix: r.Prefix, Verbs: r.Verbs,
+		Hub: r.Hub, Stored: r.Stored, StoredAsJSON: r.AsJSON, Gate: r.Gate, Prefix: r.Prefix, Verbs: r.Verbs,
 		Columns: r.Columns, Indexed: r.Indexed, Unselectable: r.Unselectable, FieldAnnotations: r.FieldAnnotations, PlainRows: r.Columns == nil,
 		reread: rereaderOf(reflect.TypeFor[P](), r.AsJSON),
 	}
@@ -240,12 +242,31 @@ func other[P, V Object](gv schema.GroupVersion, toHub func(V) P, fromHub func(P)
 	}
 }
 
-// stored makes a version that is not served, for what lies in the store: of the same fields and numbers as the hub P.
-func stored[P Object](gv schema.GroupVersion, setDefaults func(P)) Version {
-	same := func(obj Object) (Object, error) { return obj, nil }
-	return Version{
-		GroupVersion: gv, Unserved: true, New: newObject[P], Default: apply1(setDefaults), ToHub: same, FromHub: same,
+// twinned makes a further served version whose type is laid out as that of the hub P: objects are one and the same in both.
+func twinned[V, P Object](gv schema.GroupVersion, setDefaults func(P)) Version {
+	v := Version{
+		GroupVersion: gv, New: newObject[V], twin: true,
+		ToHub:   func(obj Object) (Object, error) { return retyped[P](obj), nil },
+		FromHub: func(hub Object) (Object, error) { return retyped[V](hub), nil },
 	}
+	if setDefaults != nil {
+		v.Default = func(obj Object) { setDefaults(sameAs[P](obj).Interface().(P)) }
+	}
+	return v
+}
+
+// retyped is an object as one of its twin's type, which has a type meta and metadata of its own.
+func retyped[To Object](obj Object) To {
+	fresh := reflect.New(reflect.TypeFor[To]().Elem())
+	fresh.Elem().Set(sameAs[To](obj).Elem())
+	out := fresh.Interface().(To)
+	out.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
+	return out
+}
+
+// sameAs is the very object, looked at as one of its twin's type.
+func sameAs[To Object](obj Object) reflect.Value {
+	return reflect.NewAt(reflect.TypeFor[To]().Elem(), reflect.ValueOf(obj).UnsafePointer())
 }
 
 func newObject[P Object]() Object {

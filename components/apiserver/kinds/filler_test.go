@@ -3,6 +3,8 @@ package kinds_test
 import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensionsv1beta1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1beta1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -29,6 +31,21 @@ func filler(seed int64) *randfill.Filler {
 			c.FillNoCustom(s)
 			if s.TargetCPUUtilizationPercentage == nil { // the hub's default
 				s.TargetCPUUtilizationPercentage = someNumber(c)
+			}
+		},
+		func(s *resourcev1.ResourceSliceSpec, c randfill.Continue) {
+			c.FillNoCustom(s)
+			if s.NodeName != nil && *s.NodeName == "" { // v1beta1 doesn't tell that from none
+				s.NodeName = nil
+			}
+			if s.AllNodes != nil && !*s.AllNodes {
+				s.AllNodes = nil
+			}
+		},
+		func(d *resourcev1beta1.Device, c randfill.Continue) {
+			c.FillNoCustom(d)
+			if d.Basic == nil { // is shown as what says nothing
+				d.Basic = &resourcev1beta1.BasicDevice{}
 			}
 		},
 		func(v *apiextensionsv1.CustomResourceConversion, c randfill.Continue) {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
@@ -46,6 +47,8 @@ type Kind struct {
 	// Versions are all group versions under which the kind is served, preferred first. They may span groups: events are
 	// served by "" and by events.k8s.io from one stored form.
 	Versions []Version
+	// Gate is the feature that the kind belongs to: it is served only where that is on. "" for most.
+	Gate featuregate.Feature
 	// Prefix is the place below /registry, as upstream has it: "pods", "services/specs", "minions" (for nodes).
 	Prefix string
 	// Verbs are those of the main resource, in discovery's spelling and order; nil means all eight.
@@ -73,7 +76,8 @@ type Kind struct {
 	// Fields are the values that field selectors may name, besides metadata.name and metadata.namespace. Each key is a
 	// label of the selector, e.g. "spec.nodeName"; nil means there are none.
 	Fields map[string]func(obj Object) string
-	// Unselectable is the answer to a selector that names another field, which %s or %q stand for; "" is the usual one.
+	// Unselectable is the answer to a selector that names another field, which %[1]s or %[1]q stand for, with %[2]s for the group
+	// version; "" is the usual one.
 	Unselectable string
 	// Indexed names those of Fields (or metadata.name) that the cache keeps an index for.
 	Indexed []string
@@ -144,6 +148,8 @@ type Version struct {
 	RemovedRelease string
 	// Unserved versions are only for what is stored in them.
 	Unserved bool
+
+	twin bool // of the hub: see twinned
 
 	// The rest is for custom resources, whose versions may differ in more than their fields.
 

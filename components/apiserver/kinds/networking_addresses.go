@@ -2,6 +2,7 @@ package kinds
 
 import (
 	networkingv1 "k8s.io/api/networking/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	"k8s.io/apimachinery/pkg/api/validation"
 
 	"quintet.dev/quintet/components/apiserver/kinds/networking"
@@ -10,7 +11,8 @@ import (
 func ipAddresses() *Kind {
 	return define(row[*networkingv1.IPAddress]{
 		Name: "IPAddress", Resource: "ipaddresses", ShortNames: []string{"ip"}, Cluster: true,
-		Hub: networkingv1.SchemeGroupVersion,
+		Hub:    networkingv1.SchemeGroupVersion,
+		Others: []Version{twinned[*networkingv1beta1.IPAddress, *networkingv1.IPAddress](networkingv1beta1.SchemeGroupVersion, nil)},
 		Strategy: strategy[*networkingv1.IPAddress]{
 			Validate:            networking.ValidateAddress,
 			ValidateAmong:       wholeFirst(whatever(networking.ValidateAddress), networking.ValidateAddressChange),
@@ -31,7 +33,8 @@ var cidrParts = parts[*networkingv1.ServiceCIDR, networkingv1.ServiceCIDRSpec, n
 func serviceCIDRs() *Kind {
 	return define(row[*networkingv1.ServiceCIDR]{
 		Name: "ServiceCIDR", Resource: "servicecidrs", Cluster: true,
-		Hub: networkingv1.SchemeGroupVersion,
+		Hub:    networkingv1.SchemeGroupVersion,
+		Others: []Version{twinned[*networkingv1beta1.ServiceCIDR, *networkingv1.ServiceCIDR](networkingv1beta1.SchemeGroupVersion, nil)},
 		Strategy: strategy[*networkingv1.ServiceCIDR]{
 			PrepareCreate:       cidrParts.plainCreate,
 			PrepareUpdate:       cidrParts.keepStatus,

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,6 +22,10 @@ func deviceClasses() *Kind {
 	return define(row[*resourcev1.DeviceClass]{
 		Name: "DeviceClass", Resource: "deviceclasses", Cluster: true,
 		Hub: resourcev1.SchemeGroupVersion,
+		Others: []Version{
+			twinned[*resourcev1beta2.DeviceClass, *resourcev1.DeviceClass](resourcev1beta2.SchemeGroupVersion, nil),
+			twinned[*resourcev1beta1.DeviceClass, *resourcev1.DeviceClass](resourcev1beta1.SchemeGroupVersion, nil),
+		},
 		Strategy: strategy[*resourcev1.DeviceClass]{
 			Meta:                MetaAllInOrder,
 			ReturnDeleted:       true,
@@ -40,6 +46,10 @@ func resourceClaimTemplates(deps Deps) *Kind {
 		Name: "ResourceClaimTemplate", Resource: "resourceclaimtemplates",
 		Hub:     resourcev1.SchemeGroupVersion,
 		Default: resource.DefaultTemplate,
+		Others: []Version{
+			twinned[*resourcev1beta2.ResourceClaimTemplate](resourcev1beta2.SchemeGroupVersion, resource.DefaultTemplate),
+			other(resourcev1beta1.SchemeGroupVersion, resource.TemplateFromV1beta1, resource.TemplateToV1beta1, resource.DefaultTemplateV1beta1),
+		},
 		Strategy: strategy[*resourcev1.ResourceClaimTemplate]{
 			ReturnDeleted:       true,
 			Validate:            resource.ValidateTemplate,
@@ -68,6 +78,10 @@ func resourceClaims(deps Deps) *Kind {
 		Name: "ResourceClaim", Resource: "resourceclaims",
 		Hub:     resourcev1.SchemeGroupVersion,
 		Default: resource.DefaultClaim,
+		Others: []Version{
+			twinned[*resourcev1beta2.ResourceClaim](resourcev1beta2.SchemeGroupVersion, resource.DefaultClaim),
+			other(resourcev1beta1.SchemeGroupVersion, resource.ClaimFromV1beta1, resource.ClaimToV1beta1, resource.DefaultClaimV1beta1),
+		},
 		Strategy: strategy[*resourcev1.ResourceClaim]{
 			Meta:                MetaAllInOrder,
 			ReturnDeleted:       true,
@@ -113,6 +127,10 @@ func resourceSlices(deps Deps) *Kind {
 	return define(row[*resourcev1.ResourceSlice]{
 		Name: "ResourceSlice", Resource: "resourceslices", Cluster: true,
 		Hub: resourcev1.SchemeGroupVersion,
+		Others: []Version{
+			twinned[*resourcev1beta2.ResourceSlice, *resourcev1.ResourceSlice](resourcev1beta2.SchemeGroupVersion, nil),
+			other(resourcev1beta1.SchemeGroupVersion, resource.SliceFromV1beta1, resource.SliceToV1beta1, nil),
+		},
 		Strategy: strategy[*resourcev1.ResourceSlice]{
 			ReturnDeleted: true,
 			PrepareCreate: func(_ context.Context, s *resourcev1.ResourceSlice) {
@@ -139,7 +157,7 @@ func resourceSlices(deps Deps) *Kind {
 			resourcev1.ResourceSliceSelectorNodeName: func(s *resourcev1.ResourceSlice) string { return show.Or(s.Spec.NodeName, "") },
 			resourcev1.ResourceSliceSelectorDriver:   func(s *resourcev1.ResourceSlice) string { return s.Spec.Driver },
 		},
-		Unselectable: "field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: %s",
+		Unselectable: "field label not supported for %[2]s, Kind=ResourceSlice: %[1]s",
 		Indexed:      []string{resourcev1.ResourceSliceSelectorNodeName},
 	})
 }

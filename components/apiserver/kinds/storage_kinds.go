@@ -4,6 +4,7 @@ import (
 	"context"
 
 	storagev1 "k8s.io/api/storage/v1"
+	storagev1beta1 "k8s.io/api/storage/v1beta1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 
@@ -113,7 +114,8 @@ func csiStorageCapacities() *Kind {
 func volumeAttributesClasses() *Kind {
 	return define(row[*storagev1.VolumeAttributesClass]{
 		Name: "VolumeAttributesClass", Resource: "volumeattributesclasses", ShortNames: []string{"vac"}, Cluster: true,
-		Hub: storagev1.SchemeGroupVersion,
+		Hub:    storagev1.SchemeGroupVersion,
+		Others: []Version{twinned[*storagev1beta1.VolumeAttributesClass, *storagev1.VolumeAttributesClass](storagev1beta1.SchemeGroupVersion, nil)},
 		Strategy: strategy[*storagev1.VolumeAttributesClass]{
 			Validate:            storage.ValidateAttributes,
 			ValidateAmong:       changeFirst(storage.ValidateAttributesChange, whatever(storage.ValidateAttributes)),

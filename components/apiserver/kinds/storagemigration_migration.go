@@ -7,15 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/kinds/storagemigration"
 )
 
-// StorageVersionMigrations are not in the Table: they are served if they are asked for.
-func StorageVersionMigrations() *Kind {
+func storageVersionMigrations() *Kind {
 	type migration = migrationv1beta1.StorageVersionMigration
 	return define(row[*migration]{
 		Name: "StorageVersionMigration", Resource: "storageversionmigrations", Cluster: true,
-		Hub: migrationv1beta1.SchemeGroupVersion,
+		Hub:  migrationv1beta1.SchemeGroupVersion,
+		Gate: gates.StorageVersionMigrator,
 		Strategy: strategy[*migration]{
 			Meta:           MetaChanges,
 			PrepareCreate:  func(_ context.Context, m *migration) { m.Status = migrationv1beta1.StorageVersionMigrationStatus{} },

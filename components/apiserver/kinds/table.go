@@ -60,7 +60,8 @@ type ServiceAllocator interface {
 	Allocate(ctx context.Context, new, old *corev1.Service, dryRun bool) (done func(Outcome), err error)
 }
 
-// Table lists every built-in kind, by API group. It makes new rows at each call.
+// Table lists every built-in kind, by API group, with all its versions: which of them are served is for the server to say. It makes
+// new rows at each call.
 func Table(deps Deps) []*Kind {
 	return slices.Concat(coreKinds(deps), workloadKinds(), accessKinds(deps), platformKinds(deps))
 }
@@ -141,10 +142,14 @@ func accessKinds(deps Deps) []*Kind {
 
 		// certificates.k8s.io
 		certificateSigningRequests(deps),
+		clusterTrustBundles(),
 
 		// flowcontrol.apiserver.k8s.io
 		flowSchemas(),
 		priorityLevels(),
+
+		// internal.apiserver.k8s.io
+		storageVersions(),
 
 		// rbac.authorization.k8s.io
 		roles(),
@@ -159,6 +164,7 @@ func platformKinds(deps Deps) []*Kind {
 	return []*Kind{
 		// coordination.k8s.io
 		leases(),
+		leaseCandidates(),
 
 		// discovery.k8s.io
 		endpointSlices(),
@@ -178,6 +184,7 @@ func platformKinds(deps Deps) []*Kind {
 		resourceClaims(deps),
 		resourceClaimTemplates(deps),
 		resourceSlices(deps),
+		deviceTaintRules(deps),
 
 		// storage.k8s.io
 		storageClasses(),
@@ -186,5 +193,8 @@ func platformKinds(deps Deps) []*Kind {
 		csiNodes(),
 		csiStorageCapacities(),
 		volumeAttributesClasses(),
+
+		// storagemigration.k8s.io
+		storageVersionMigrations(),
 	}
 }

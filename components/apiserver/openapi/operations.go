@@ -59,6 +59,8 @@ func modelOf(kind schema.GroupVersionKind) string {
 		group = "core"
 	}
 	switch kind.Group {
+	case "internal.apiserver.k8s.io":
+		group = "apiserverinternal"
 	case "apiextensions.k8s.io":
 		return "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions." + kind.Version + "." + kind.Kind
 	case "apiregistration.k8s.io":

@@ -3,6 +3,9 @@ package serial
 import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	admissionregistrationv1alpha1 "k8s.io/api/admissionregistration/v1alpha1"
+	admissionregistrationv1beta1 "k8s.io/api/admissionregistration/v1beta1"
+	apiserverinternalv1alpha1 "k8s.io/api/apiserverinternal/v1alpha1"
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -10,18 +13,27 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	coordinationv1alpha2 "k8s.io/api/coordination/v1alpha2"
+	coordinationv1beta1 "k8s.io/api/coordination/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	nodev1 "k8s.io/api/node/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
+	resourcev1alpha3 "k8s.io/api/resource/v1alpha3"
+	resourcev1beta1 "k8s.io/api/resource/v1beta1"
+	resourcev1beta2 "k8s.io/api/resource/v1beta2"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	storagev1beta1 "k8s.io/api/storage/v1beta1"
 	storagemigrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,15 +42,18 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
-// NewScheme returns a scheme with the types of every API group that is served in a GA version, of migrations of stored objects, and the meta types
-// (options, Status, WatchEvent, Table, PartialObjectMetadata). It has no conversions between versions and no defaults:
-// both are in the table of kinds.
+// NewScheme returns a scheme with the types of every group version that has kinds in the table, and the meta types (options,
+// Status, WatchEvent, Table, PartialObjectMetadata). It has no conversions between versions and no defaults: both are in the
+// table of kinds.
 func NewScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
 		corev1.AddToScheme,
 		admissionv1.AddToScheme,
 		admissionregistrationv1.AddToScheme,
+		admissionregistrationv1alpha1.AddToScheme,
+		admissionregistrationv1beta1.AddToScheme,
+		apiserverinternalv1alpha1.AddToScheme,
 		appsv1.AddToScheme,
 		authenticationv1.AddToScheme,
 		authorizationv1.AddToScheme,
@@ -46,17 +61,26 @@ func NewScheme() *runtime.Scheme {
 		autoscalingv2.AddToScheme,
 		batchv1.AddToScheme,
 		certificatesv1.AddToScheme,
+		certificatesv1alpha1.AddToScheme,
+		certificatesv1beta1.AddToScheme,
 		coordinationv1.AddToScheme,
+		coordinationv1alpha2.AddToScheme,
+		coordinationv1beta1.AddToScheme,
 		discoveryv1.AddToScheme,
 		eventsv1.AddToScheme,
 		flowcontrolv1.AddToScheme,
 		networkingv1.AddToScheme,
+		networkingv1beta1.AddToScheme,
 		nodev1.AddToScheme,
 		policyv1.AddToScheme,
 		rbacv1.AddToScheme,
 		resourcev1.AddToScheme,
+		resourcev1alpha3.AddToScheme,
+		resourcev1beta1.AddToScheme,
+		resourcev1beta2.AddToScheme,
 		schedulingv1.AddToScheme,
 		storagev1.AddToScheme,
+		storagev1beta1.AddToScheme,
 		storagemigrationv1beta1.AddToScheme,
 		apiextensionsv1.AddToScheme,
 		apiregistrationv1.AddToScheme,

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
+
+	"quintet.dev/quintet/components/apiserver/spent"
 )
 
 // asked is the context of a request with all that the chain finds out about it: in one place, and not in a context upon a context
@@ -21,6 +23,7 @@ type asked struct {
 	cut      bool      // its answer could not be sent to the end
 	warnings warnings
 	trackers atomic.Pointer[request.LatencyTrackers]
+	times    *spent.Times // nil if nobody wants to know
 }
 
 type askedKey struct{}
@@ -70,16 +73,22 @@ func (a *asked) Value(key any) any {
 		return &a.warnings
 	case key == keys.trackers:
 		return a.latencies()
+	case key == spent.Key{}:
+		return a.times
 	case key == askedKey{}:
 		return a
 	}
 	return a.Context.Value(key)
 }
 
-// latencies are made for the first who has something to track, as most requests meet nobody who does.
+// latencies are made for the first who has something to track, as most requests meet nobody who does. Watches have none.
 func (a *asked) latencies() *request.LatencyTrackers {
+	if a.info.Verb == "watch" {
+		return nil
+	}
 	if a.trackers.Load() == nil {
 		made, _ := request.LatencyTrackersFrom(request.WithLatencyTrackers(context.Background()))
+		a.times.Tell(made)
 		a.trackers.CompareAndSwap(nil, made)
 	}
 	return a.trackers.Load()

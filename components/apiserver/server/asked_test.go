@@ -10,6 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
+
+	"quintet.dev/quintet/components/apiserver/spent"
 )
 
 // TestAsked: what the chain knows of a request is found by the functions of the packages that keep such things in contexts.
@@ -61,5 +63,24 @@ func TestMemo(t *testing.T) {
 	find := func(string) int { found++; return found }
 	if a, b, c := m.get("a", find), m.get("b", find), m.get("a", find); a != 1 || b != 2 || c != 1 || found != 2 {
 		t.Errorf("got %d, %d, %d", a, b, c)
+	}
+}
+
+// TestLatencies: what audit says of slow requests comes from those who serve them, and for requests alone that are audited.
+func TestLatencies(t *testing.T) {
+	for verb, audited := range map[string]bool{"get": true, "watch": false} {
+		a := &asked{Context: t.Context(), info: &request.RequestInfo{Verb: verb}}
+		if audited {
+			a.times = &spent.Times{}
+		}
+		if got := spent.From(a); got != a.times {
+			t.Errorf("%s: found %p, want %p", verb, got, a.times)
+		}
+		request.TrackAPFQueueWaitLatency(a, time.Second)
+		a.times.Add(spent.Storage, time.Now().Add(-time.Hour))
+		got := request.AuditAnnotationsFromLatencyTrackers(a)
+		if _, ok := got["apiserver.latency.k8s.io/etcd"]; ok != audited || (got["apiserver.latency.k8s.io/apf-queue-wait"] == "1s") != audited {
+			t.Errorf("%s: annotations %v", verb, got)
+		}
 	}
 }

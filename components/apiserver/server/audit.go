@@ -1,11 +1,14 @@
 package server
 
 import (
+	"bufio"
+	"net"
 	"net/http"
 
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
+	"quintet.dev/quintet/components/apiserver/spent"
 )
 
 // Audit are the filters that write down what is asked and answered.
@@ -43,6 +46,9 @@ func (s *Server) audit(next http.Handler) http.Handler {
 		recorded = s.config.Audit.Record(recorded, LongRunning)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if times := askedOf(r).times; times != nil {
+			w = &writing{w, times}
+		}
 		recorded.ServeHTTP(w, r)
 		if askedOf(r).cut {
 			panic(http.ErrAbortHandler)
@@ -58,3 +64,25 @@ func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	h.ServeHTTP(w, r)
 }
+
+// writing notes how long it takes to write an answer.
+type writing struct {
+	http.ResponseWriter
+	times *spent.Times
+}
+
+func (w *writing) Write(p []byte) (int, error) {
+	defer w.times.Add(spent.Writing, w.times.Begin())
+	return w.ResponseWriter.Write(p)
+}
+
+// Flush implements http.Flusher.
+func (w *writing) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }
+
+// Hijack implements http.Hijacker, for connections that are upgraded.
+func (w *writing) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(w.ResponseWriter).Hijack()
+}
+
+// Unwrap lets http.ResponseController through, and implements responsewriter.UserProvidedDecorator.
+func (w *writing) Unwrap() http.ResponseWriter { return w.ResponseWriter }

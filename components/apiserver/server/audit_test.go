@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -56,4 +57,36 @@ func TestAnswersThatBreakOff(t *testing.T) {
 			t.Errorf("%s: written down as %q", name, w.ends)
 		}
 	}
+}
+
+// TestAuditedConnections: who serves an audited request can take its connection over, and flush.
+func TestAuditedConnections(t *testing.T) {
+	s := serverOf(t, func(w http.ResponseWriter, _ *http.Request) {
+		if _, ok := w.(http.Flusher); !ok {
+			t.Error("nothing can be flushed")
+		}
+		hijacker, ok := w.(http.Hijacker)
+		if !ok {
+			t.Error("the connection can't be taken over")
+			return
+		}
+		conn, _, err := hijacker.Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+	}, func(c *Config) { c.Audit = &witness{} })
+	server := httptest.NewServer(s.Handler())
+	defer server.Close()
+	response, err := http.Get(server.URL + "/api/v1/namespaces/default/pods/p/exec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); string(body) != "hi" {
+		t.Errorf("got %q, %v", body, err)
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 }

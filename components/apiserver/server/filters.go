@@ -15,6 +15,8 @@ import (
 	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
+
+	"quintet.dev/quintet/components/apiserver/spent"
 )
 
 // growStack makes room for what handlers need. Each request of HTTP/2 has a goroutine of its own, whose small stack would
@@ -52,19 +54,19 @@ func (s *Server) countActive(next http.Handler) http.Handler {
 	})
 }
 
-// recoverPanics answers a request whose handler panicked with 500, and keeps the server alive.
+// recoverPanics cuts off a request whose handler panicked, as upstream does: whatever it was about to answer, nobody is to rely on it.
 func (s *Server) recoverPanics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			switch p := recover(); p {
 			case nil:
-			case http.ErrAbortHandler:
-				panic(p) // cuts the connection, as asked
+				return
+			case http.ErrAbortHandler: // as asked
 			default:
 				klog.FromContext(r.Context()).Error(fmt.Errorf("%v", p), "A request panicked",
 					"method", r.Method, "path", r.URL.Path, "stack", string(debug.Stack()))
-				http.Error(w, "This request caused apiserver to panic. Look in the logs for details.", http.StatusInternalServerError)
 			}
+			panic(http.ErrAbortHandler)
 		}()
 		next.ServeHTTP(w, r)
 	})
@@ -111,7 +113,11 @@ func (s *Server) withRequestInfo(next http.Handler) http.Handler {
 				http.StatusInternalServerError)
 			return
 		}
-		next.ServeHTTP(w, r.WithContext(&asked{Context: r.Context(), info: info}))
+		a := &asked{Context: r.Context(), info: info}
+		if s.config.Audit != nil && info.Verb != "watch" {
+			a.times = &spent.Times{}
+		}
+		next.ServeHTTP(w, r.WithContext(a))
 	})
 }
 

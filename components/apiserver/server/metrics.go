@@ -94,7 +94,9 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 			series.requests.get(record.status(), series.counter).Inc()
 			took := time.Since(start)
 			series.duration.Observe(took.Seconds())
-			series.sli.Observe(ours(r, took).Seconds())
+			if series.sli != nil {
+				series.sli.Observe(ours(r, took).Seconds())
+			}
 			if r.ContentLength > 0 {
 				s.metrics.bodies.WithLabelValues(info.APIGroup, info.Resource, info.Verb).Observe(float64(r.ContentLength))
 			}

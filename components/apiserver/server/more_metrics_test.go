@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
@@ -28,6 +29,8 @@ func TestEndsAreCounted(t *testing.T) {
 			panic(answer.Cut)
 		case "bad":
 			panic("a fault")
+		case "odd": // as a webhook may say
+			answer.Status(w, r, &metav1.Status{Code: 1000})
 		}
 	}, func(c *Config) {
 		c.Authenticator = authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
@@ -37,23 +40,22 @@ func TestEndsAreCounted(t *testing.T) {
 	kind := fmt.Sprint("ends", time.Now().UnixNano()) // metrics outlive a run of the test
 	ends := "/apis/test.io/v1/" + kind + "/"
 	ask(s, http.MethodGet, ends+"slow?timeout=1ms")
-	if w := ask(s, http.MethodGet, ends+"bad"); w.Code != http.StatusInternalServerError {
-		t.Errorf("a panic: %d", w.Code)
-	}
-	func() {
-		defer func() {
-			if p := recover(); p != http.ErrAbortHandler {
-				t.Errorf("the panic that cuts a connection became %v", p)
-			}
+	for _, end := range []string{"bad", "odd", "cut"} {
+		func() {
+			defer func() {
+				if p := recover(); p != http.ErrAbortHandler {
+					t.Errorf("%s: the connection is not cut: %v", end, p)
+				}
+			}()
+			s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, ends+end, nil))
 		}()
-		s.Handler().ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, ends+"cut", nil))
-	}()
+	}
 	text := ask(s, http.MethodGet, "/metrics").Body.String()
 	for _, want := range []string{
 		`apiserver_request_terminations_total{code="504",component="apiserver",group="test.io",resource="ends",scope="resource",subresource="",verb="GET",version="v1"} 1`,
 		`apiserver_request_post_timeout_total{source="timeout-handler",status="ok"}`,
 		`apiserver_request_aborts_total{group="test.io",resource="ends",scope="resource",subresource="",verb="GET",version="v1"} 1`,
-		`apiserver_selfrequest_total{group="test.io",resource="ends",subresource="",verb="GET"} 3`,
+		`apiserver_selfrequest_total{group="test.io",resource="ends",subresource="",verb="GET"} 4`,
 	} {
 		if want = strings.Replace(want, "ends", kind, 1); !strings.Contains(text, want) {
 			t.Errorf("no %s", want)
@@ -128,6 +130,24 @@ func TestMadeUpMethods(t *testing.T) {
 	for method, counted := range map[string]bool{"HEAD": false, "INVENTED": false, "MADE-UP": false, "GET": true, "other": true} {
 		if strings.Contains(text, `subresource="/livez",verb="`+method+`"`) != counted {
 			t.Errorf("%s is counted: %v", method, !counted)
+		}
+	}
+}
+
+// TestServiceLevel: neither watches nor dry runs count as what the server promises to be quick at.
+func TestServiceLevel(t *testing.T) {
+	s := serverOf(t, ok)
+	for _, path := range []string{"pods", "pods?watch=1", "pods/a?dryRun=All"} {
+		ask(s, http.MethodGet, "/api/v1/"+path)
+	}
+	text := ask(s, http.MethodGet, "/metrics").Body.String()
+	for labels, want := range map[string]bool{
+		`{component="apiserver",group="",resource="pods",scope="cluster",subresource="",verb="LIST"`:  true,
+		`{component="apiserver",group="",resource="pods",scope="cluster",subresource="",verb="WATCH"`: false,
+		`{component="apiserver",group="",resource="pods",scope="resource"`:                            false,
+	} {
+		if got := strings.Contains(text, "apiserver_request_sli_duration_seconds_count"+labels); got != want {
+			t.Errorf("%s: counted %t", labels, got)
 		}
 	}
 }

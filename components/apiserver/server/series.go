@@ -24,7 +24,7 @@ func servedOf(r *http.Request, info *request.RequestInfo) served {
 type series struct {
 	requests            memo[int, prometheus.Counter] // by code
 	counter             func(code int) prometheus.Counter
-	duration, sli, size prometheus.Observer // size is nil for what isn't read
+	duration, sli, size prometheus.Observer // size is nil for what isn't read, sli for what nobody is promised to get in time
 }
 
 func (m *metrics) newSeries(of served) *series {
@@ -33,7 +33,9 @@ func (m *metrics) newSeries(of served) *series {
 			return m.requests.WithLabelValues(of.verb, of.dryRun, of.group, of.version, of.resource, of.subresource, of.scope, component, strconv.Itoa(code))
 		},
 		duration: m.duration.WithLabelValues(of.verb, of.dryRun, of.group, of.version, of.resource, of.subresource, of.scope, component),
-		sli:      m.sli.WithLabelValues(of.verb, of.group, of.version, of.resource, of.subresource, of.scope, component),
+	}
+	if of.verb != "WATCH" && of.dryRun == "" {
+		s.sli = m.sli.WithLabelValues(of.verb, of.group, of.version, of.resource, of.subresource, of.scope, component)
 	}
 	if of.verb == "GET" || of.verb == "LIST" || of.verb == "WATCH" {
 		s.size = m.size.WithLabelValues(of.verb, of.group, of.version, of.resource, of.subresource, of.scope, component)

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/component-base/metrics/prometheus/slis"
+	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/internal/health"
 )
@@ -63,6 +64,8 @@ type Config struct {
 	// MaxStreams bounds the requests at a time on a connection of HTTP/2; 0 means a thousand.
 	MaxStreams int
 	Shutdown   Shutdown
+	// Clock is the real one if nil. It tells when the Delay of the shutdown is over.
+	Clock clock.Clock
 
 	// Live and Ready are the named checks of /livez and /readyz, in the order in which they are shown.
 	Live, Ready []health.Check
@@ -97,6 +100,9 @@ func New(config Config) (*Server, error) {
 	}
 	if config.RequestTimeout == 0 {
 		config.RequestTimeout = time.Minute
+	}
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
 	}
 	orElse(&config.Shutdown.Drain, config.RequestTimeout)
 	orElse(&config.MaxStreams, 1000)

@@ -40,7 +40,7 @@ func (s *Server) shutDown(ctx context.Context, served <-chan error) error {
 		select {
 		case err := <-served:
 			return err
-		case <-time.After(how.Delay):
+		case <-s.config.Clock.After(how.Delay):
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, how.Drain+how.WatchGrace)

@@ -82,6 +82,9 @@ func (t *transaction) takeAddresses(new, old *corev1.Service) error {
 // takeAddress takes one address; want is "" for any.
 func (t *transaction) takeAddress(want string, family corev1.IPFamily, owner *corev1.Service) (string, error) {
 	refused := func(format string, args ...any) error {
+		if err := t.ctx.Err(); err != nil {
+			return err // it is not the service's fault
+		}
 		return invalid(owner, field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), owner.Spec.ClusterIPs,
 			fmt.Sprintf("failed to allocate IP"+format, args...))})
 	}

@@ -43,6 +43,8 @@ type Allocator struct {
 	addresses addresses
 	ports     ports
 	metrics   *metrics
+	// giveBackTime is the constant, but for tests.
+	giveBackTime time.Duration
 
 	mu sync.Mutex
 	// pending are addresses and ports taken for writes that haven't ended: Repair leaves them alone.
@@ -73,7 +75,7 @@ func New(c Config) (*Allocator, error) {
 		Config:     c,
 		addresses:  addresses{objects: c.Objects, cidrs: c.CIDRs, random: rand.Uint64N},
 		ports:      ports{ranges: c.Ranges, first: c.FirstNodePort, size: c.NodePorts, random: rand.IntN},
-		pendingIPs: map[string]int{}, pendingPorts: map[int]int{},
+		pendingIPs: map[string]int{}, pendingPorts: map[int]int{}, giveBackTime: giveBackTime,
 	}
 	a.metrics = newMetrics(a)
 	return a, nil
@@ -81,7 +83,7 @@ func New(c Config) (*Allocator, error) {
 
 // Allocate implements kinds.ServiceAllocator.
 func (a *Allocator) Allocate(ctx context.Context, new, old *corev1.Service, dryRun bool) (func(kinds.Outcome), error) {
-	t := &transaction{allocator: a, ctx: context.WithoutCancel(ctx), new: new, old: old, dryRun: dryRun}
+	t := &transaction{allocator: a, detached: context.WithoutCancel(ctx), new: new, old: old, dryRun: dryRun}
 	if new == nil {
 		return t.end, nil
 	}
@@ -92,6 +94,9 @@ func (a *Allocator) Allocate(ctx context.Context, new, old *corev1.Service, dryR
 	if err := a.families(new, old); err != nil {
 		return nil, err
 	}
+	var cancel context.CancelFunc
+	t.ctx, cancel = inTime(ctx, t.detached)
+	defer cancel()
 	err := t.takeAddresses(new, old)
 	if err == nil {
 		err = t.takePorts(new, old)
@@ -103,10 +108,22 @@ func (a *Allocator) Allocate(ctx context.Context, new, old *corev1.Service, dryR
 	return t.end, nil
 }
 
+// inTime is detached from a request, whose client may go away, but not from the time that it has.
+func inTime(ctx, detached context.Context) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(detached, end)
+	}
+	return detached, func() {}
+}
+
+// giveBackTime is how long giving back may keep an answer waiting whose time may be over.
+const giveBackTime = 2 * time.Second
+
 // transaction is what one write takes and gives back.
 type transaction struct {
 	allocator *Allocator
-	ctx       context.Context
+	detached  context.Context // from the request
+	ctx       context.Context // what is done now
 	new, old  *corev1.Service
 	dryRun    bool
 
@@ -131,6 +148,9 @@ func (t *transaction) end(outcome kinds.Outcome) {
 	if stored {
 		owner = t.old
 	}
+	var cancel context.CancelFunc
+	t.ctx, cancel = context.WithTimeout(t.detached, a.giveBackTime)
+	defer cancel()
 	log := klog.FromContext(t.ctx)
 	for _, ip := range ips {
 		if err := a.addresses.release(t.ctx, ip, owner); err != nil {

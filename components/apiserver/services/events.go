@@ -16,6 +16,7 @@ type Events struct{ Addresses, Ports events.EventRecorder }
 // The actions that events speak of.
 const (
 	givingIP   = "ClusterIPAllocation"
+	checkingIP = "ClusterIPValidation"
 	keepingIP  = "IPAddressAllocation"
 	givingPort = "PortAllocation"
 )
@@ -29,6 +30,16 @@ func warn(to events.EventRecorder, about runtime.Object, reason, action, text st
 // missing is an address of a service that was not written down.
 func (e Events) missing(ip netip.Addr, s *corev1.Service) {
 	warn(e.Addresses, s, "ClusterIPNotAllocated", givingIP, "Cluster IP [%v]: %s is not allocated; repairing", familyOf(ip), ip)
+}
+
+// invalid is a service whose address is none. The text has no place for it: upstream's has nothing there.
+func (e Events) invalid(s *corev1.Service) {
+	warn(e.Addresses, s, "ClusterIPNotValid", checkingIP, "Cluster IP <nil> is not a valid IP; please recreate Service")
+}
+
+// foreign is the address of a service that was written down as of something else.
+func (e Events) foreign(ip netip.Addr, s *corev1.Service) {
+	warn(e.Addresses, s, "ClusterIPNotAllocated", givingIP, "the ClusterIP [%v]: %s for Service %s/%s has a wrong reference; repairing", familyOf(ip), ip, s.Namespace, s.Name)
 }
 
 // outside is an address that is in no range.
@@ -64,7 +75,7 @@ func (e Events) shared(address *networkingv1.IPAddress, users []*corev1.Service)
 func (e Events) leaked(address *networkingv1.IPAddress, c *census) {
 	owner := address.Spec.ParentRef
 	switch {
-	case owner == nil || owner.Group != "" || owner.Resource != services.Resource:
+	case !ofService(owner):
 		warn(e.Addresses, address, "IPAddressNotAllocated", keepingIP,
 			"IPAddress %s appears to have been modified, not referencing a Service %v: cleaning up", address.Name, owner)
 	case c.names[types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}]:

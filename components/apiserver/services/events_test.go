@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -87,4 +88,49 @@ func TestRepairsAreTold(t *testing.T) {
 		"Warning IPAddressNotAllocated IPAddress: 10.96.0.8 for Service default/far appears to have leaked: cleaning up",
 		"Warning IPAddressWrongReference IPAddress: 10.96.0.7 for Service default/kept has a wrong reference; cleaning up")
 	f.expectTold(t)
+}
+
+// TestWrongReferencesAreRepaired: an address that a service uses is written down as that service's, whatever was made of it.
+func TestWrongReferencesAreRepaired(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/24")
+	kept := service("kept", corev1.ServiceTypeClusterIP)
+	kept.Spec.ClusterIP, kept.Spec.ClusterIPs = "10.96.0.5", []string{"10.96.0.5"}
+	f.write(t, kept, nil)
+	other := service("other", corev1.ServiceTypeClusterIP)
+	other.Spec.ClusterIP, other.Spec.ClusterIPs = "10.96.0.6", []string{"10.96.0.6"}
+	f.write(t, other, nil)
+	wrong := "Warning ClusterIPNotAllocated the ClusterIP [IPv4]: 10.96.0.5 for Service default/kept has a wrong reference; repairing"
+	ref := func(group, resource, name string) *networkingv1.ParentReference {
+		return &networkingv1.ParentReference{Group: group, Resource: resource, Namespace: "default", Name: name}
+	}
+	for name, c := range map[string]struct {
+		change func(*networkingv1.IPAddress)
+		passes [][]string
+	}{
+		"another kind":   {func(a *networkingv1.IPAddress) { a.Spec.ParentRef = ref("gateway", "gateways", "g") }, [][]string{{wrong}}},
+		"nothing":        {func(a *networkingv1.IPAddress) { a.Spec.ParentRef = nil }, [][]string{{wrong}}},
+		"who is gone":    {func(a *networkingv1.IPAddress) { a.Spec.ParentRef = ref("", "services", "gone") }, [][]string{{wrong}}},
+		"another family": {func(a *networkingv1.IPAddress) { a.Labels[networkingv1.LabelIPAddressFamily] = "IPv6" }, [][]string{nil}},
+		"nobody's label": {func(a *networkingv1.IPAddress) { a.Labels = nil }, [][]string{nil}},
+		"another service": {func(a *networkingv1.IPAddress) { a.Spec.ParentRef = ref("", "services", "other") }, [][]string{nil, {
+			"Warning ClusterIPNotAllocated Cluster IP [IPv4]: 10.96.0.5 is not allocated; repairing",
+			"Warning IPAddressWrongReference IPAddress: 10.96.0.5 for Service default/other has a wrong reference; cleaning up",
+		}}},
+	} {
+		changed := addressObject(netip.MustParseAddr("10.96.0.5"), kept).(*networkingv1.IPAddress)
+		c.change(changed)
+		f.objects.Put(ipAddresses, changed)
+		for _, want := range c.passes {
+			f.expectTold(t, want...)
+		}
+		got, err := objects.As[*networkingv1.IPAddress](f.objects.Get(t.Context(), ipAddresses, "", "10.96.0.5"))
+		if err != nil || !marked(got) || referred(got, []*corev1.Service{kept}) == nil {
+			t.Errorf("%s: became %+v, %v", name, got, err)
+		}
+		f.expectTold(t)
+	}
+	odd := other.DeepCopy()
+	odd.Spec.ClusterIPs = []string{"10.96.0.6", "ten"}
+	f.objects.Put(services, odd)
+	f.expectTold(t, "Warning ClusterIPNotValid Cluster IP <nil> is not a valid IP; please recreate Service")
 }

@@ -14,7 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	utilnet "k8s.io/utils/net"
 
+	"quintet.dev/quintet/components/apiserver/kinds/core"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -68,17 +70,22 @@ func (a *Allocator) Repair(ctx context.Context) error {
 // census is who uses what, the oldest service first.
 type census struct {
 	names map[types.NamespacedName]bool
-	ips   map[string][]*corev1.Service
-	ports map[int][]*corev1.Service
+	// invalid are those with an address that is none, which only the store can bring.
+	invalid []*corev1.Service
+	ips     map[string][]*corev1.Service
+	ports   map[int][]*corev1.Service
 }
 
 func count(list []*corev1.Service) *census {
 	slices.SortStableFunc(list, func(a, b *corev1.Service) int {
 		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
 	})
-	c := &census{map[types.NamespacedName]bool{}, map[string][]*corev1.Service{}, map[int][]*corev1.Service{}}
+	c := &census{names: map[types.NamespacedName]bool{}, ips: map[string][]*corev1.Service{}, ports: map[int][]*corev1.Service{}}
 	for _, s := range list {
 		c.names[types.NamespacedName{Namespace: s.Namespace, Name: s.Name}] = true
+		if core.NeedsClusterIP(s) && !headless(s) && slices.ContainsFunc(s.Spec.ClusterIPs, func(ip string) bool { return utilnet.ParseIPSloppy(ip) == nil }) {
+			c.invalid = append(c.invalid, s)
+		}
 		for _, ip := range clusterIPs(s) {
 			c.ips[ip.String()] = append(c.ips[ip.String()], s)
 		}
@@ -96,13 +103,24 @@ func (a *Allocator) repairAddresses(ctx context.Context, c *census) error {
 	if err != nil {
 		return err
 	}
+	for _, s := range c.invalid {
+		a.events.invalid(s)
+	}
 	known := map[string]bool{}
 	now := map[string]types.UID{}
 	for _, obj := range list {
 		known[obj.Name] = true
-		if users := c.ips[obj.Name]; len(users) > 0 {
-			a.events.shared(obj, users)
-			continue
+		if users := c.ips[obj.Name]; len(users) > 0 && !a.isPendingIP(obj.Name) {
+			if user := c.wronged(obj, users); user != nil {
+				if err := a.rewrite(ctx, obj, user); err != nil {
+					return err
+				}
+				continue
+			}
+			if referred(obj, users) != nil {
+				a.events.shared(obj, users)
+				continue
+			}
 		}
 		if obj.Labels[networkingv1.LabelManagedBy] != managedBy || a.isPendingIP(obj.Name) {
 			continue
@@ -113,6 +131,7 @@ func (a *Allocator) repairAddresses(ctx context.Context, c *census) error {
 		}
 		err := a.Objects.Delete(ctx, ipAddresses, "", obj.Name, obj.UID)
 		if err == nil {
+			known[obj.Name] = false
 			a.events.leaked(obj, c)
 		} else if !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // another server may have been faster
 			return err
@@ -139,6 +158,61 @@ func (a *Allocator) repairAddresses(ctx context.Context, c *census) error {
 		a.events.missing(ip, users[0])
 	}
 	return nil
+}
+
+// wronged is the user as whose an address is to be written down anew: it isn't marked as the allocator's, or is not of a service that
+// there is. nil if it stays as it is, or is to go.
+func (c *census) wronged(obj *networkingv1.IPAddress, users []*corev1.Service) *corev1.Service {
+	if p := obj.Spec.ParentRef; !ofService(p) || !c.names[types.NamespacedName{Namespace: p.Namespace, Name: p.Name}] {
+		return users[0]
+	}
+	if !marked(obj) {
+		return cmp.Or(referred(obj, users), users[0])
+	}
+	return nil
+}
+
+// marked tells whether an address has the labels that the allocator gives.
+func marked(obj *networkingv1.IPAddress) bool {
+	ip, err := netip.ParseAddr(obj.Name)
+	return err == nil && obj.Labels[networkingv1.LabelManagedBy] == managedBy && obj.Labels[networkingv1.LabelIPAddressFamily] == string(familyOf(ip))
+}
+
+// referred is the user as whose an address is written down.
+func referred(obj *networkingv1.IPAddress, users []*corev1.Service) *corev1.Service {
+	p := obj.Spec.ParentRef
+	for _, s := range users {
+		if ofService(p) && s.Namespace == p.Namespace && s.Name == p.Name {
+			return s
+		}
+	}
+	return nil
+}
+
+func ofService(p *networkingv1.ParentReference) bool {
+	return p != nil && p.Group == "" && p.Resource == services.Resource
+}
+
+// rewrite writes an address down as that of its user. Who takes it in between shares it, which the next repair tells.
+func (a *Allocator) rewrite(ctx context.Context, obj *networkingv1.IPAddress, user *corev1.Service) error {
+	ip, err := netip.ParseAddr(obj.Name)
+	if err != nil {
+		return nil // which no service can have
+	}
+	if p := obj.Spec.ParentRef; !ofService(p) || p.Namespace != user.Namespace || p.Name != user.Name {
+		a.events.foreign(ip, user)
+	}
+	if err := a.Objects.Delete(ctx, ipAddresses, "", obj.Name, obj.UID); err != nil && !apierrors.IsNotFound(err) {
+		if apierrors.IsConflict(err) {
+			return nil // another server was faster
+		}
+		return err
+	}
+	_, err = a.Objects.Create(ctx, ipAddresses, addressObject(ip, user))
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
 }
 
 func (a *Allocator) repairPorts(ctx context.Context, c *census) error {

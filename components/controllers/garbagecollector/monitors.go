@@ -2,6 +2,7 @@ package garbagecollector
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,10 +20,9 @@ import (
 // tolerance is how long a resource that can't be listed holds the collector up.
 const tolerance = 30 * time.Second
 
-// ignored resources come and go in masses, are owned by none and own none.
-var ignored = map[schema.GroupResource]bool{
-	{Group: "", Resource: "events"}:              true,
-	{Group: "events.k8s.io", Resource: "events"}: true,
+// Ignored resources come and go in masses, are owned by none and own none.
+func Ignored() []schema.GroupResource {
+	return []schema.GroupResource{{Group: "", Resource: "events"}, {Group: "events.k8s.io", Resource: "events"}}
 }
 
 // definitions are the resources that bring resources.
@@ -35,7 +35,7 @@ var definitions = map[schema.GroupResource]bool{
 // found together with the error.
 func deletable(d discovery.ServerResourcesInterface) (map[schema.GroupVersionResource]schema.GroupVersionKind, error) {
 	lists, err := d.ServerPreferredResources()
-	found := map[schema.GroupVersionResource]schema.GroupVersionKind{}
+	found, ignored := map[schema.GroupVersionResource]schema.GroupVersionKind{}, Ignored()
 	lists = discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"delete", "list", "watch"}}, lists)
 	for _, list := range lists {
 		gv, parseErr := schema.ParseGroupVersion(list.GroupVersion)
@@ -43,7 +43,7 @@ func deletable(d discovery.ServerResourcesInterface) (map[schema.GroupVersionRes
 			continue
 		}
 		for _, r := range list.APIResources {
-			if gvr := gv.WithResource(r.Name); !ignored[gvr.GroupResource()] {
+			if gvr := gv.WithResource(r.Name); !slices.Contains(ignored, gvr.GroupResource()) {
 				found[gvr] = gv.WithKind(r.Kind)
 			}
 		}

@@ -1,5 +1,5 @@
-// Package storageprotection keeps claims that pods use, and volumes that are bound to claims, from being removed while
-// they are in use (https://kubernetes.io/docs/concepts/storage/persistent-volumes/#storage-object-in-use-protection).
+// Package storageprotection keeps claims that pods use, volumes that are bound to claims, and the attributes classes of both from
+// being removed while they are in use (https://kubernetes.io/docs/concepts/storage/persistent-volumes/#storage-object-in-use-protection).
 package storageprotection
 
 import (
@@ -13,6 +13,7 @@ import (
 const (
 	claimFinalizer  = "kubernetes.io/pvc-protection"
 	volumeFinalizer = "kubernetes.io/pv-protection"
+	classFinalizer  = "kubernetes.io/vac-protection"
 )
 
 // change is what is to be done about an object's finalizer.

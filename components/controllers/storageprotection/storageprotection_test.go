@@ -7,6 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 	v1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -127,4 +128,52 @@ func TestVolumes(t *testing.T) {
 		t.Fatal(err)
 	}
 	protected("bound", false)
+}
+
+// TestClasses: a class stays while anything has it, is to have it, or is about to get it.
+func TestClasses(t *testing.T) {
+	name := func(s string) *string { return &s }
+	spec, current, target := claim("spec", false, claimFinalizer), claim("current", false, claimFinalizer), claim("target", false, claimFinalizer)
+	spec.Spec.VolumeAttributesClassName = name("of-spec")
+	current.Status.CurrentVolumeAttributesClassName = name("of-status")
+	target.Status.ModifyVolumeStatus = &v1.ModifyVolumeStatus{TargetVolumeAttributesClassName: "of-change"}
+	volume := &v1.PersistentVolume{ObjectMeta: meta("volume", false, volumeFinalizer)}
+	volume.Spec.VolumeAttributesClassName = name("of-volume")
+	class := func(name string, deleted bool, finalizers ...string) *storagev1.VolumeAttributesClass {
+		return &storagev1.VolumeAttributesClass{ObjectMeta: meta(name, deleted, finalizers...)}
+	}
+	used := []string{"of-spec", "of-status", "of-change", "of-volume"}
+	client := runnertest.NewClient(spec, current, target, volume, class("new", false), class("unused", true, classFinalizer),
+		class(used[0], true, classFinalizer), class(used[1], true, classFinalizer), class(used[2], true, classFinalizer), class(used[3], true, classFinalizer))
+	runnertest.Start(t, client, clock.RealClock{}, func(env runner.Env) (runner.Controller, error) { return NewClasses(env) })
+	protected := func(name string, want bool) {
+		t.Helper()
+		runnertest.Eventually(t, func() (bool, string) {
+			c, err := client.StorageV1().VolumeAttributesClasses().Get(t.Context(), name, metav1.GetOptions{})
+			return err == nil && slices.Contains(c.Finalizers, classFinalizer) == want, name
+		})
+	}
+	protected("new", true)
+	protected("unused", false)
+	for _, name := range used {
+		protected(name, true)
+	}
+	spec, current = spec.DeepCopy(), current.DeepCopy()
+	spec.Spec.VolumeAttributesClassName, current.Status.CurrentVolumeAttributesClassName = name("other"), nil
+	claims := client.CoreV1().PersistentVolumeClaims("ns")
+	if _, err := claims.Update(t.Context(), spec, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claims.UpdateStatus(t.Context(), current, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := claims.Delete(t.Context(), "target", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.CoreV1().PersistentVolumes().Delete(t.Context(), "volume", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range used {
+		protected(name, false)
+	}
 }

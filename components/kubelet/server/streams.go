@@ -33,15 +33,23 @@ func (s *Server) runningID(r *http.Request) (*v1.Pod, string, error) {
 	return pod, bareID(cs.ContainerID), nil
 }
 
-func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
+// streamed finds out what a request for streams is for. Where that fails it answers, and reports false.
+func (s *Server) streamed(w http.ResponseWriter, r *http.Request) (pod *v1.Pod, id string, options *remotecommand.Options, ok bool) {
 	pod, id, err := s.runningID(r)
 	if err != nil {
 		fail(w, err)
-		return
+		return nil, "", nil, false
 	}
-	options, err := remotecommand.NewOptions(r)
-	if err != nil {
+	if options, err = remotecommand.NewOptions(r); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
+		return nil, "", nil, false
+	}
+	return pod, id, options, true
+}
+
+func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
+	pod, id, options, ok := s.streamed(w, r)
+	if !ok {
 		return
 	}
 	remotecommand.ServeExec(w, r, streams{s.Engine}, pod.Name, string(pod.UID), id, r.URL.Query()["command"], options,
@@ -49,14 +57,8 @@ func (s *Server) exec(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
-	pod, id, err := s.runningID(r)
-	if err != nil {
-		fail(w, err)
-		return
-	}
-	options, err := remotecommand.NewOptions(r)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+	pod, id, options, ok := s.streamed(w, r)
+	if !ok {
 		return
 	}
 	options.TTY = hasTTY(pod, r.PathValue("container"))

@@ -111,7 +111,7 @@ func optional(o *bool) bool { return o != nil && *o }
 // value is what one variable is set to; skip tells that an optional source is missing.
 func (b *Builder) value(ctx context.Context, pod *v1.Pod, c *v1.Container, e *v1.EnvVar, lookup func(string) (string, bool)) (value string, skip bool, err error) {
 	if e.ValueFrom == nil {
-		return Expand(e.Value, lookup), false, nil
+		return expand(e.Value, lookup), false, nil
 	}
 	switch from := e.ValueFrom; {
 	case from.FieldRef != nil:
@@ -219,9 +219,9 @@ func describe(service *v1.Service, variables map[string]string) {
 
 const defaultNamespace = "default"
 
-// Expand replaces $(NAME) by its value; $$ is a $, and a name that is not known stays as it is
+// expand replaces $(NAME) by its value; $$ is a $, and a name that is not known stays as it is
 // (https://kubernetes.io/docs/tasks/inject-data-application/define-interdependent-environment-variables/).
-func Expand(s string, lookup func(string) (string, bool)) string {
+func expand(s string, lookup func(string) (string, bool)) string {
 	var out strings.Builder
 	for i := 0; i < len(s); i++ {
 		if s[i] != '$' || i+1 == len(s) {

@@ -36,9 +36,9 @@ func (b *Builder) Resources(c *v1.Container) runtime.Resources {
 // criticalPriority is that of pods the node can't do without.
 const criticalPriority = 2_000_000_000
 
-// OOMScore is how gladly the kernel kills the container when memory runs out
+// oomScore is how gladly the kernel kills the container when memory runs out
 // (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/#node-out-of-memory-behavior).
-func OOMScore(pod *v1.Pod, c *v1.Container, machine int64) int {
+func oomScore(pod *v1.Pod, c *v1.Container, machine int64) int {
 	if pod.Spec.Priority != nil && *pod.Spec.Priority >= criticalPriority {
 		return -997
 	}

@@ -147,7 +147,7 @@ func (b *Builder) Container(ctx context.Context, r *Request) (*runtime.Container
 		TargetPID:      r.Target,
 		CgroupParent:   b.Cgroups.Parent(pod.UID, status.QOS(pod)),
 		PidsLimit:      b.PidsLimit,
-		OOMScoreAdjust: OOMScore(pod, c, b.MemoryBytes),
+		OOMScoreAdjust: oomScore(pod, c, b.MemoryBytes),
 		LogMaxSize:     b.LogMaxSize,
 		LogMaxFiles:    b.LogMaxFiles,
 		Annotations:    pod.Annotations,
@@ -173,7 +173,7 @@ func expandAll(words []string, lookup func(string) (string, bool)) []string {
 	}
 	expanded := make([]string, len(words))
 	for i, word := range words {
-		expanded[i] = Expand(word, lookup)
+		expanded[i] = expand(word, lookup)
 	}
 	return expanded
 }
@@ -243,7 +243,7 @@ func (b *Builder) volumeMount(r *Request, i int, lookup func(string) (string, bo
 	sub := m.SubPath
 	if m.SubPathExpr != "" {
 		missing := ""
-		sub = Expand(m.SubPathExpr, func(name string) (string, bool) {
+		sub = expand(m.SubPathExpr, func(name string) (string, bool) {
 			value, ok := lookup(name)
 			if !ok {
 				missing = name

@@ -75,7 +75,7 @@ func TestExpand(t *testing.T) {
 		"": "", "plain": "plain", "$(A)": "a", "x$(A)y": "xay", "$(EMPTY)": "", "$(NO)": "$(NO)", "$$(A)": "$(A)",
 		"$$$(A)": "$a", "$A": "$A", "$(A": "$(A", "$": "$", "$$": "$", "$(A)$(A)": "aa", "${A}": "${A}", "$()": "$()",
 	} {
-		if got := Expand(in, lookup); got != want {
+		if got := expand(in, lookup); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
@@ -86,7 +86,7 @@ func FuzzExpand(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		got := Expand(s, func(string) (string, bool) { return "", false })
+		got := expand(s, func(string) (string, bool) { return "", false })
 		if !strings.Contains(s, "$") && got != s {
 			t.Errorf("%q became %q", s, got)
 		}

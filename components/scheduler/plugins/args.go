@@ -1,11 +1,13 @@
 package plugins
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
 	configv1 "k8s.io/kube-scheduler/config/v1"
+	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/scheduler/plugins/defaultpreemption"
 	"quintet.dev/quintet/components/scheduler/plugins/interpodaffinity"
@@ -13,20 +15,19 @@ import (
 	"quintet.dev/quintet/components/scheduler/plugins/podtopologyspread"
 )
 
-func newNodeAffinity(args any) (Plugin, error) {
-	if args == nil {
-		return nodeaffinity.New(nil)
-	}
-	return nodeaffinity.New(args.(*configv1.NodeAffinityArgs).AddedAffinity)
+func wholeNodeAffinity(*configv1.NodeAffinityArgs) {}
+
+func newNodeAffinity(a *configv1.NodeAffinityArgs) (Plugin, error) {
+	return nodeaffinity.New(a.AddedAffinity)
 }
 
-func newSpread(args any) (Plugin, error) {
-	if args == nil {
-		return podtopologyspread.System(), nil
-	}
-	a := args.(*configv1.PodTopologySpreadArgs)
+func wholeSpread(a *configv1.PodTopologySpreadArgs) {
+	a.DefaultingType = cmp.Or(a.DefaultingType, configv1.SystemDefaulting)
+}
+
+func newSpread(a *configv1.PodTopologySpreadArgs) (Plugin, error) {
 	switch a.DefaultingType {
-	case configv1.SystemDefaulting, "":
+	case configv1.SystemDefaulting:
 		if len(a.DefaultConstraints) > 0 {
 			return nil, errors.New("defaultConstraints: must be empty unless defaultingType is List")
 		}
@@ -48,34 +49,25 @@ func newSpread(args any) (Plugin, error) {
 	return &podtopologyspread.Plugin{Defaults: a.DefaultConstraints}, nil
 }
 
-func newInterPodAffinity(args any) (Plugin, error) {
-	plugin := &interpodaffinity.Plugin{HardWeight: 1}
-	if args == nil {
-		return plugin, nil
-	}
-	a := args.(*configv1.InterPodAffinityArgs)
-	plugin.IgnorePreferred = a.IgnorePreferredTermsOfExistingPods
-	if a.HardPodAffinityWeight != nil {
-		plugin.HardWeight = *a.HardPodAffinityWeight
-	}
+func wholeInterPodAffinity(a *configv1.InterPodAffinityArgs) {
+	a.HardPodAffinityWeight = cmp.Or(a.HardPodAffinityWeight, ptr.To[int32](1))
+}
+
+func newInterPodAffinity(a *configv1.InterPodAffinityArgs) (Plugin, error) {
+	plugin := &interpodaffinity.Plugin{HardWeight: *a.HardPodAffinityWeight, IgnorePreferred: a.IgnorePreferredTermsOfExistingPods}
 	if plugin.HardWeight < 0 || plugin.HardWeight > 100 {
 		return nil, fmt.Errorf("hardPodAffinityWeight: %d is not in 0-100", plugin.HardWeight)
 	}
 	return plugin, nil
 }
 
-func newPreemption(args any) (Plugin, error) {
-	plugin := &defaultpreemption.Plugin{Percentage: 10, Absolute: 100}
-	if args == nil {
-		return plugin, nil
-	}
-	a := args.(*configv1.DefaultPreemptionArgs)
-	if a.MinCandidateNodesPercentage != nil {
-		plugin.Percentage = int(*a.MinCandidateNodesPercentage)
-	}
-	if a.MinCandidateNodesAbsolute != nil {
-		plugin.Absolute = int(*a.MinCandidateNodesAbsolute)
-	}
+func wholePreemption(a *configv1.DefaultPreemptionArgs) {
+	a.MinCandidateNodesPercentage = cmp.Or(a.MinCandidateNodesPercentage, ptr.To[int32](10))
+	a.MinCandidateNodesAbsolute = cmp.Or(a.MinCandidateNodesAbsolute, ptr.To[int32](100))
+}
+
+func newPreemption(a *configv1.DefaultPreemptionArgs) (Plugin, error) {
+	plugin := &defaultpreemption.Plugin{Percentage: int(*a.MinCandidateNodesPercentage), Absolute: int(*a.MinCandidateNodesAbsolute)}
 	switch {
 	case plugin.Percentage < 0 || plugin.Percentage > 100:
 		return nil, fmt.Errorf("minCandidateNodesPercentage: %d is not in 0-100", plugin.Percentage)

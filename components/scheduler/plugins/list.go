@@ -4,6 +4,8 @@ package plugins
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"quintet.dev/quintet/components/scheduler/plugins/defaultpreemption"
 	"quintet.dev/quintet/components/scheduler/plugins/dynamicresources"
 	"quintet.dev/quintet/components/scheduler/plugins/imagelocality"
@@ -33,32 +35,55 @@ type Entry struct {
 	Weight int64
 	// New makes it from its arguments, as they are in a KubeSchedulerConfiguration; nil takes the defaults.
 	New func(args any) (Plugin, error)
+	// Whole are such arguments with the defaults of what they leave open; nil for a plug-in that takes none.
+	Whole func(args any) runtime.Object
 }
 
 // Default lists the plug-ins in the order in which they are asked, with upstream's weights.
 func Default() []Entry {
 	return []Entry{
-		{schedulinggates.Name, 0, plain(schedulinggates.Plugin{})},
-		{nodeunschedulable.Name, 0, plain(nodeunschedulable.Plugin{})},
-		{nodename.Name, 0, plain(nodename.Plugin{})},
-		{tainttoleration.Name, 3, plain(tainttoleration.Plugin{})},
-		{nodeaffinity.Name, 2, newNodeAffinity},
-		{nodeports.Name, 0, plain(nodeports.Plugin{})},
-		{noderesources.FitName, 1, newFit},
-		{dynamicresources.Name, 0, plain(dynamicresources.Plugin{})},
-		{podtopologyspread.Name, 2, newSpread},
-		{interpodaffinity.Name, 2, newInterPodAffinity},
-		{defaultpreemption.Name, 0, newPreemption},
-		{noderesources.BalancedName, 1, newBalanced},
-		{imagelocality.Name, 1, plain(imagelocality.Plugin{})},
+		plain(schedulinggates.Plugin{}, 0),
+		plain(nodeunschedulable.Plugin{}, 0),
+		plain(nodename.Plugin{}, 0),
+		plain(tainttoleration.Plugin{}, 3),
+		taking(nodeaffinity.Name, 2, wholeNodeAffinity, newNodeAffinity),
+		plain(nodeports.Plugin{}, 0),
+		taking(noderesources.FitName, 1, wholeFit, newFit),
+		plain(dynamicresources.Plugin{}, 0),
+		taking(podtopologyspread.Name, 2, wholeSpread, newSpread),
+		taking(interpodaffinity.Name, 2, wholeInterPodAffinity, newInterPodAffinity),
+		taking(defaultpreemption.Name, 0, wholePreemption, newPreemption),
+		taking(noderesources.BalancedName, 1, wholeBalanced, newBalanced),
+		plain(imagelocality.Plugin{}, 1),
 	}
 }
 
-func plain(p Plugin) func(any) (Plugin, error) {
-	return func(args any) (Plugin, error) {
+// plain is the entry of a plug-in that takes no arguments.
+func plain(p Plugin, weight int64) Entry {
+	return Entry{Name: p.Name(), Weight: weight, New: func(args any) (Plugin, error) {
 		if args != nil {
 			return nil, fmt.Errorf("plug-in %s takes no arguments", p.Name())
 		}
 		return p, nil
+	}}
+}
+
+// taking is the entry of a plug-in that takes arguments. complete sets their defaults.
+func taking[A any, P interface {
+	*A
+	runtime.Object
+}](name string, weight int64, complete func(P), build func(P) (Plugin, error)) Entry {
+	whole := func(args any) P {
+		out := P(new(A))
+		if args != nil {
+			out = args.(P).DeepCopyObject().(P)
+		}
+		complete(out)
+		return out
+	}
+	return Entry{
+		Name: name, Weight: weight,
+		New:   func(args any) (Plugin, error) { return build(whole(args)) },
+		Whole: func(args any) runtime.Object { return whole(args) },
 	}
 }

@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"cmp"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -9,25 +10,41 @@ import (
 	"quintet.dev/quintet/components/scheduler/plugins/noderesources"
 )
 
-func newFit(args any) (Plugin, error) {
-	fit := &noderesources.Fit{Strategy: noderesources.Strategy{
-		Resources: noderesources.DefaultResources(), Rate: noderesources.LeastAllocated,
-	}}
-	if args == nil {
-		return fit, nil
-	}
-	a := args.(*configv1.NodeResourcesFitArgs)
-	fit.IgnoredResources, fit.IgnoredGroups = a.IgnoredResources, a.IgnoredResourceGroups
+func wholeFit(a *configv1.NodeResourcesFitArgs) {
 	if a.ScoringStrategy == nil {
-		return fit, nil
+		a.ScoringStrategy = &configv1.ScoringStrategy{}
 	}
+	a.ScoringStrategy.Type = cmp.Or(a.ScoringStrategy.Type, configv1.LeastAllocated)
+	a.ScoringStrategy.Resources = wholeSpecs(a.ScoringStrategy.Resources)
+}
+
+func wholeBalanced(a *configv1.NodeResourcesBalancedAllocationArgs) {
+	a.Resources = wholeSpecs(a.Resources)
+}
+
+func wholeSpecs(specs []configv1.ResourceSpec) []configv1.ResourceSpec {
+	if len(specs) == 0 {
+		for _, r := range noderesources.DefaultResources() {
+			specs = append(specs, configv1.ResourceSpec{Name: string(r.Name), Weight: r.Weight})
+		}
+	}
+	for i := range specs {
+		specs[i].Weight = cmp.Or(specs[i].Weight, 1)
+	}
+	return specs
+}
+
+func newFit(a *configv1.NodeResourcesFitArgs) (Plugin, error) {
 	resources, err := weighted(a.ScoringStrategy.Resources)
 	if err != nil {
 		return nil, err
 	}
-	fit.Strategy.Resources = resources
+	fit := &noderesources.Fit{
+		Strategy:         noderesources.Strategy{Resources: resources, Rate: noderesources.LeastAllocated},
+		IgnoredResources: a.IgnoredResources, IgnoredGroups: a.IgnoredResourceGroups,
+	}
 	switch a.ScoringStrategy.Type {
-	case configv1.LeastAllocated, "":
+	case configv1.LeastAllocated:
 	case configv1.MostAllocated:
 		fit.Strategy.Rate = noderesources.MostAllocated
 	case configv1.RequestedToCapacityRatio:
@@ -42,23 +59,14 @@ func newFit(args any) (Plugin, error) {
 	return fit, nil
 }
 
-func newBalanced(args any) (Plugin, error) {
-	if args == nil {
-		return &noderesources.Balanced{Resources: noderesources.DefaultResources()}, nil
-	}
-	resources, err := weighted(args.(*configv1.NodeResourcesBalancedAllocationArgs).Resources)
+func newBalanced(a *configv1.NodeResourcesBalancedAllocationArgs) (Plugin, error) {
+	resources, err := weighted(a.Resources)
 	return &noderesources.Balanced{Resources: resources}, err
 }
 
 func weighted(specs []configv1.ResourceSpec) ([]noderesources.Resource, error) {
-	if len(specs) == 0 {
-		return noderesources.DefaultResources(), nil
-	}
 	var resources []noderesources.Resource
 	for i, spec := range specs {
-		if spec.Weight == 0 {
-			spec.Weight = 1
-		}
 		if spec.Weight < 1 || spec.Weight > 100 {
 			return nil, fmt.Errorf("resources[%d].weight: %d is not in 1-100", i, spec.Weight)
 		}

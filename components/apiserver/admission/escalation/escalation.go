@@ -6,12 +6,11 @@ import (
 	"context"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"quintet.dev/quintet/components/apiserver/admission/collection"
 )
 
 // Name is for messages; the plug-in can't be turned off.
@@ -50,7 +49,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 }
 
 func (p *Plugin) check(ctx context.Context, a admission.Attributes) error {
-	if a.GetResource().Group != rbacv1.GroupName || a.GetSubresource() != "" || onlyCollection(a.GetObject(), a.GetOldObject()) {
+	if a.GetResource().Group != rbacv1.GroupName || a.GetSubresource() != "" || collection.Only(a.GetObject(), a.GetOldObject()) {
 		return nil
 	}
 	switch obj := a.GetObject().(type) {
@@ -77,27 +76,4 @@ func attributes(a admission.Attributes) authorizer.AttributesRecord {
 	return authorizer.AttributesRecord{
 		Namespace: a.GetNamespace(), APIGroup: r.Group, APIVersion: r.Version, Resource: r.Resource, Name: a.GetName(), ResourceRequest: true,
 	}
-}
-
-// onlyCollection reports whether an update touches nothing but what the garbage collector writes: it must be able to let go
-// of a role without having what the role grants.
-func onlyCollection(obj, old runtime.Object) bool {
-	if old == nil || obj == nil {
-		return false
-	}
-	was, err := meta.Accessor(old)
-	if err != nil {
-		return false
-	}
-	copied := obj.DeepCopyObject()
-	now, err := meta.Accessor(copied)
-	if err != nil {
-		return false
-	}
-	now.SetOwnerReferences(was.GetOwnerReferences())
-	now.SetFinalizers(was.GetFinalizers())
-	now.SetSelfLink(was.GetSelfLink())
-	now.SetManagedFields(was.GetManagedFields())
-	copied.GetObjectKind().SetGroupVersionKind(old.GetObjectKind().GroupVersionKind())
-	return equality.Semantic.DeepEqual(copied, old)
 }

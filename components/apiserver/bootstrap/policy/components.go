@@ -3,10 +3,10 @@ package policy
 import rbacv1 "k8s.io/api/rbac/v1"
 
 // componentRoles are for the parts of the cluster.
-func componentRoles() []*rbacv1.ClusterRole {
+func componentRoles(f Features) []*rbacv1.ClusterRole {
 	const csrs = "certificatesigningrequests"
 	roles := []*rbacv1.ClusterRole{
-		clusterRole("system:node", NodeRules()...),
+		clusterRole("system:node", NodeRules(f)...),
 		clusterRole("system:node-bootstrapper", rule("create get list watch", certificates, csrs)),
 		clusterRole("system:node-problem-detector",
 			rule("get", core, "nodes"), rule("patch", core, "nodes/status"), eventsRule()),
@@ -42,8 +42,8 @@ func componentRoles() []*rbacv1.ClusterRole {
 }
 
 // NodeRules are what a kubelet may do, before the Node authorizer narrows it to its own node.
-func NodeRules() []rbacv1.PolicyRule {
-	return []rbacv1.PolicyRule{
+func NodeRules(f Features) []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{
 		rule("create", authentication, "tokenreviews"),
 		rule("create", authorization, "subjectaccessreviews", "localsubjectaccessreviews"),
 		rule(read, core, "services"),
@@ -68,8 +68,11 @@ func NodeRules() []rbacv1.PolicyRule {
 		rule(read, node, "runtimeclasses"),
 		rule("get", dynamicDevices, "resourceclaims"),
 		rule("deletecollection", dynamicDevices, "resourceslices"),
-		rule("get", core, "serviceaccounts"),
 	}
+	if f.TrustBundles {
+		rules = append(rules, rule(read, certificates, "clustertrustbundles"))
+	}
+	return append(rules, rule("get", core, "serviceaccounts"))
 }
 
 func controllerManagerRules() []rbacv1.PolicyRule {

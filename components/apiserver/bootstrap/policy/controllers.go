@@ -1,6 +1,10 @@
 package policy
 
-import rbacv1 "k8s.io/api/rbac/v1"
+import (
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+)
 
 // controller is the role of one controller: "system:controller:<name>", bound to the service account <name>.
 type controller struct {
@@ -17,9 +21,15 @@ func (c controller) binding() *rbacv1.ClusterRoleBinding {
 }
 
 // controllers is the table of what each controller needs.
-func controllers() []controller {
-	all := append(workloadControllers(), clusterControllers()...)
-	return append(all, storageControllers()...)
+func controllers(f Features) []controller {
+	all := slices.Concat(workloadControllers(), clusterControllers(), storageControllers())
+	if f.StorageMigration {
+		all = append(all, storageMigrator())
+	}
+	if f.TrustBundles {
+		all = append(all, bundlePublisher())
+	}
+	return all
 }
 
 const both = apps + " " + extensions
@@ -153,6 +163,13 @@ func storageControllers() []controller {
 		{"volumeattributesclass-protection-controller", []rbacv1.PolicyRule{
 			rule(read, core, pvc), rule(read, core, pv), rule(read+" update", storage, "volumeattributesclasses"), eventsRule()}},
 	}
+}
+
+// bundlePublisher tells of the authorities that API servers' certificates are of.
+func bundlePublisher() controller {
+	return controller{"kube-apiserver-serving-clustertrustbundle-publisher", []rbacv1.PolicyRule{
+		named(rule("attest", certificates, "signers"), "kubernetes.io/kube-apiserver-serving"),
+		rule("create update delete list watch", certificates, "clustertrustbundles"), eventsRule()}}
 }
 
 // storageMigrator applies nothing to each object, which writes it as it is stored today. Creating is what applying to an

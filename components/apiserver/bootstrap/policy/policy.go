@@ -134,24 +134,29 @@ func account(name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: kubeSystem, Name: name}
 }
 
+// Features are those that are off by default and bring roles of their own.
+type Features struct {
+	StorageMigration bool // of stored objects, by a controller
+	TrustBundles     bool // of certificates, which all nodes and service accounts may read
+}
+
+const bundleDiscovery = "system:cluster-trust-bundle-discovery"
+
 // ClusterRoles lists all default ClusterRoles.
-func ClusterRoles() []*rbacv1.ClusterRole {
+func ClusterRoles(f Features) []*rbacv1.ClusterRole {
 	roles := append(publicRoles(), userRoles()...)
-	roles = append(roles, componentRoles()...)
-	for _, c := range controllers() {
+	roles = append(roles, componentRoles(f)...)
+	if f.TrustBundles {
+		roles = append(roles, clusterRole(bundleDiscovery, rule(read, certificates, "clustertrustbundles")))
+	}
+	for _, c := range controllers(f) {
 		roles = append(roles, c.role())
 	}
 	return roles
 }
 
-// StorageMigration is the role, and its binding, of the controller that migrates stored objects, for servers that let it.
-func StorageMigration() (*rbacv1.ClusterRole, *rbacv1.ClusterRoleBinding) {
-	c := storageMigrator()
-	return c.role(), c.binding()
-}
-
 // ClusterRoleBindings lists all default ClusterRoleBindings.
-func ClusterRoleBindings() []*rbacv1.ClusterRoleBinding {
+func ClusterRoleBindings(f Features) []*rbacv1.ClusterRoleBinding {
 	bindings := []*rbacv1.ClusterRoleBinding{
 		toClusterRole("cluster-admin", group("system:masters")),
 		toClusterRole("system:monitoring", group("system:monitoring")),
@@ -167,7 +172,10 @@ func ClusterRoleBindings() []*rbacv1.ClusterRoleBinding {
 		// Kubelets are the Node authorizer's; the binding stays so that it can be given subjects where that is off.
 		toClusterRole("system:node"),
 	}
-	for _, c := range controllers() {
+	if f.TrustBundles {
+		bindings = append(bindings, toClusterRole(bundleDiscovery, group("system:serviceaccounts")))
+	}
+	for _, c := range controllers(f) {
 		bindings = append(bindings, c.binding())
 	}
 	return bindings

@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "write the golden files")
 // TestGolden shows every change of the default policy in review.
 func TestGolden(t *testing.T) {
 	for name, list := range map[string][]any{
-		"clusterroles":        anys(ClusterRoles()),
-		"clusterrolebindings": anys(ClusterRoleBindings()),
+		"clusterroles":        anys(ClusterRoles(Features{})),
+		"clusterrolebindings": anys(ClusterRoleBindings(Features{})),
 		"roles":               anys(Roles()),
 		"rolebindings":        anys(RoleBindings()),
 	} {
@@ -57,9 +57,12 @@ func anys[T any](list []T) []any {
 	return out
 }
 
+// everything is every feature.
+var everything = Features{StorageMigration: true, TrustBundles: true}
+
 func TestPolicyIsSound(t *testing.T) {
 	roles := map[string]bool{}
-	for _, r := range ClusterRoles() {
+	for _, r := range ClusterRoles(everything) {
 		if roles[r.Name] {
 			t.Errorf("cluster role %s is listed twice", r.Name)
 		}
@@ -69,7 +72,7 @@ func TestPolicyIsSound(t *testing.T) {
 			t.Errorf("cluster role %s grants nothing", r.Name)
 		}
 	}
-	for _, b := range ClusterRoleBindings() {
+	for _, b := range ClusterRoleBindings(everything) {
 		if !roles[b.RoleRef.Name] {
 			t.Errorf("cluster role binding %s names the unknown role %s", b.Name, b.RoleRef.Name)
 		}

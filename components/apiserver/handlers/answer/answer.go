@@ -18,6 +18,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/auditing/record"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/spent"
 )
 
 type cut struct{}
@@ -77,10 +78,17 @@ func send(w http.ResponseWriter, r *http.Request, status *metav1.Status, offer n
 	} else {
 		told(r, status)
 	}
-	body, err := Encode(status, choice)
+	err = spent.From(r.Context()).Serialize(func() error { return write(w, status, choice) })
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+	}
+}
+
+// write sends a Status; it fails only before.
+func write(w http.ResponseWriter, status *metav1.Status, choice negotiate.Choice) error {
+	body, err := Encode(status, choice)
+	if err != nil {
+		return err
 	}
 	h := w.Header()
 	h.Set("Content-Type", choice.Media.String())
@@ -90,6 +98,7 @@ func send(w http.ResponseWriter, r *http.Request, status *metav1.Status, offer n
 	}
 	w.WriteHeader(int(status.Code))
 	_, _ = w.Write(body)
+	return nil
 }
 
 // StatusOf is err as a Status that is ready for the wire.

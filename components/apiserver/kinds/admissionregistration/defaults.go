@@ -69,6 +69,14 @@ func DefaultMutatingPolicy(p *v1.MutatingAdmissionPolicy) {
 // DefaultMutatingBinding sets the defaults of a binding of a mutating policy.
 func DefaultMutatingBinding(b *v1.MutatingAdmissionPolicyBinding) { matching(b.Spec.MatchResources) }
 
+// DefaultMutatingBindingV1alpha1 also sets what v1alpha1 has by default: parameters that aren't found are a reason to refuse.
+func DefaultMutatingBindingV1alpha1(b *v1.MutatingAdmissionPolicyBinding) {
+	DefaultMutatingBinding(b)
+	if b.Spec.ParamRef != nil {
+		setDefault(&b.Spec.ParamRef.ParameterNotFoundAction, v1.DenyAction)
+	}
+}
+
 func matching(m *v1.MatchResources) {
 	if m == nil {
 		return

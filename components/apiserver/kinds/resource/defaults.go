@@ -5,9 +5,13 @@ import resourcev1 "k8s.io/api/resource/v1"
 // DefaultClaim sets the defaults of a claim.
 func DefaultClaim(c *resourcev1.ResourceClaim) {
 	defaultSpec(&c.Spec)
-	if c.Status.Allocation != nil {
-		for i := range c.Status.Allocation.Devices.Results {
-			defaultTolerations(c.Status.Allocation.Devices.Results[i].Tolerations)
+	defaultStatus(&c.Status)
+}
+
+func defaultStatus(s *resourcev1.ResourceClaimStatus) {
+	if s.Allocation != nil {
+		for i := range s.Allocation.Devices.Results {
+			defaultTolerations(s.Allocation.Devices.Results[i].Tolerations)
 		}
 	}
 }
@@ -22,10 +26,14 @@ func defaultSpec(s *resourcev1.ResourceClaimSpec) {
 			defaultCount(&r.Exactly.AllocationMode, &r.Exactly.Count)
 			defaultTolerations(r.Exactly.Tolerations)
 		}
-		for j := range r.FirstAvailable {
-			defaultCount(&r.FirstAvailable[j].AllocationMode, &r.FirstAvailable[j].Count)
-			defaultTolerations(r.FirstAvailable[j].Tolerations)
-		}
+		defaultSubRequests(r.FirstAvailable)
+	}
+}
+
+func defaultSubRequests(list []resourcev1.DeviceSubRequest) {
+	for i := range list {
+		defaultCount(&list[i].AllocationMode, &list[i].Count)
+		defaultTolerations(list[i].Tolerations)
 	}
 }
 

@@ -122,9 +122,11 @@ func shortEnough(text string, at *field.Path) field.ErrorList {
 }
 
 func validateTaint(t resourcev1.DeviceTaint, at *field.Path) field.ErrorList {
-	errs := labelKey(t.Key, at.Child("key"))
-	errs = append(errs, checks.Text(t.Value, at.Child("value"), utilvalidation.IsValidLabelValue)...)
-	return append(errs, taintEffect(t.Effect, at.Child("effect"))...)
+	return append(keyAndValue(&t, at), taintEffect(t.Effect, at.Child("effect"))...)
+}
+
+func keyAndValue(t *resourcev1.DeviceTaint, at *field.Path) field.ErrorList {
+	return append(labelKey(t.Key, at.Child("key")), checks.Text(t.Value, at.Child("value"), utilvalidation.IsValidLabelValue)...)
 }
 
 // bindingConditions checks the conditions that tell whether a device became ready for its pod, or failed to: there are

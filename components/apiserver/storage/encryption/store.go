@@ -155,9 +155,12 @@ func (w *watcher) run(ctx context.Context, s *Store) {
 			}
 			opened[i] = e
 		}
+		if ctx.Err() != nil {
+			continue // until the other watch has ended too: what follows on something that is left out must not be told
+		}
 		select {
 		case w.events <- opened:
-		case <-ctx.Done(): // the other watch ends too; wait for that
+		case <-ctx.Done():
 		}
 	}
 }

@@ -202,3 +202,35 @@ func TestUnreadable(t *testing.T) {
 		t.Errorf("what is of no resource lies there as %q, %v", kv.Value, err)
 	}
 }
+
+// lined is a store whose watches have batches lying, as those of etcd may when their context ends.
+type lined struct {
+	storage.Store
+	events chan []storage.Event
+}
+
+func (l lined) Watch(context.Context, string, int64) storage.Watcher { return l }
+func (l lined) Events() <-chan []storage.Event                       { return l.events }
+func (l lined) Err() error                                           { return nil }
+
+// TestWatchEndsWithoutGap: a watch whose context ends may leave out the last events, but none in between.
+func TestWatchEndsWithoutGap(t *testing.T) {
+	const batches = 64
+	below := lined{events: make(chan []storage.Event, batches)}
+	for i := range batches {
+		below.events <- []storage.Event{{Type: storage.Delete, KeyValue: storage.KeyValue{Key: "/registry/pods/a", Revision: int64(i + 1)}}}
+	}
+	close(below.events)
+	ctx, cancel := context.WithCancel(t.Context())
+	w := NewStore(below, load(t, first).Transformers(), byPrefix).Watch(ctx, "/registry/", 0)
+	seen := int64(0)
+	for batch := range w.Events() {
+		if seen++; batch[0].Revision != seen {
+			t.Fatalf("revision %d follows %d", batch[0].Revision, seen-1)
+		}
+		if seen == 2 {
+			cancel()
+		}
+	}
+	cancel()
+}

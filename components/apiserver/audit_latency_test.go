@@ -1,0 +1,59 @@
+package apiserver_test
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// late is a body whose end comes when the time is over from which audit tells where it went.
+type late struct {
+	io.Reader
+	until time.Time
+}
+
+func (l *late) Read(p []byte) (int, error) {
+	n, err := l.Reader.Read(p)
+	if err == io.EOF {
+		time.Sleep(time.Until(l.until))
+	}
+	return n, err
+}
+
+// TestAuditLatency: the event of a request that takes more than half a second tells what the time went to, that of others doesn't.
+func TestAuditLatency(t *testing.T) {
+	const configMaps = "/api/v1/namespaces/default/configmaps"
+	table := map[string]string{"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+	told := events(t, func(f *fixture) {
+		f.send(t, ask{name: "quick", token: "admin", method: http.MethodPost, path: configMaps, body: `{"metadata":{"name":"quick"}}`})
+		for _, a := range []ask{
+			{name: "slow", body: `{"metadata":{"name":"slow"}}`},
+			{name: "table", body: `{"metadata":{"name":"table"}}`, header: table},
+			{name: "refused", body: `{"metadata":{"name":"quick"}}`},
+		} {
+			a.token, a.method, a.path = "admin", http.MethodPost, configMaps
+			f.sendBody(t, a, &late{strings.NewReader(a.body), time.Now().Add(600 * time.Millisecond)})
+		}
+	})
+	all := []string{"authentication", "authorization", "etcd", "response-write", "serialize-response-object", "total", "transform-response-object"}
+	for name, want := range map[string][]string{"quick": nil, "slow": all, "table": all, "refused": all[:len(all)-1]} {
+		var got []string
+		for _, e := range told[name] {
+			for _, key := range slices.Sorted(maps.Keys(e.Annotations)) {
+				if part, ok := strings.CutPrefix(key, "apiserver.latency.k8s.io/"); ok {
+					got = append(got, part)
+					if took, err := time.ParseDuration(e.Annotations[key]); err != nil || took <= 0 {
+						t.Errorf("%s: %s is %q", name, key, e.Annotations[key])
+					}
+				}
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: got  %q\nwant %q", name, got, want)
+		}
+	}
+}

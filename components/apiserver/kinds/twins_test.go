@@ -1,0 +1,27 @@
+package kinds
+
+import (
+	"reflect"
+	"testing"
+
+	"quintet.dev/quintet/components/apiserver/kinds/twin"
+)
+
+// TestTwinsAreAlike: objects of versions that are said to be laid out as the hub's are taken for such as they lie in memory.
+func TestTwinsAreAlike(t *testing.T) {
+	found := 0
+	for _, kind := range Table(Deps{}) {
+		for _, v := range kind.Versions {
+			if !v.twin {
+				continue
+			}
+			found++
+			if !twin.Alike(reflect.TypeOf(v.New()), reflect.TypeOf(kind.HubVersion().New())) {
+				t.Errorf("%s of %s is laid out otherwise", kind.Name, v)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("there are no twins")
+	}
+}
