@@ -115,8 +115,16 @@ func running(ctx context.Context, t *suite.T, name string) *corev1.Pod {
 	}))
 }
 
+// ended waits for a pod's end. One that ended otherwise stays so: the case fails at once, with what is known of it.
 func ended(ctx context.Context, t *suite.T, name string, p corev1.PodPhase) *corev1.Pod {
-	return suite.WaitFor(ctx, t, "pod "+name+" "+string(p), t.GetPod(name), phase(p))
+	get := t.GetPod(name)
+	return suite.WaitFor(ctx, t, "pod "+name+" "+string(p), func(ctx context.Context) (*corev1.Pod, error) {
+		pod, err := get(ctx)
+		if err == nil && pod.Status.Phase != p && (pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded) {
+			return nil, StopTrying("it is "+string(pod.Status.Phase)).Attach("Status", pod.Status)
+		}
+		return pod, err
+	}, phase(p))
 }
 
 func condition(p *corev1.Pod, kind corev1.PodConditionType) corev1.ConditionStatus {
