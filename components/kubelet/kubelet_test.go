@@ -213,6 +213,38 @@ func TestPodRunsToCompletion(t *testing.T) {
 	}
 }
 
+// deaf is an engine that does what it is asked for, but whose answers to starts are lost.
+type deaf struct{ *hollow.Engine }
+
+func (d *deaf) Start(ctx context.Context, id string) error {
+	if err := d.Engine.Start(ctx, id); err != nil {
+		return err
+	}
+	return errors.New("unexpected EOF")
+}
+
+// How a container ended is what counts, also if its start was taken for a failure.
+func TestPodRunsToCompletionThoughTheAnswerToItsStartIsLost(t *testing.T) {
+	r := start(t, fake.NewClientset(), &deaf{newEngine()})
+	for _, policy := range []v1.RestartPolicy{v1.RestartPolicyNever, v1.RestartPolicyOnFailure} {
+		r.create(strings.ToLower(string(policy)), func(p *v1.Pod) {
+			p.Spec.RestartPolicy = policy
+			p.Annotations = map[string]string{hollow.RunFor: "20ms"}
+		})
+	}
+	for _, name := range []string{"never", "onfailure"} {
+		r.await(name+" is over", func() bool { p := r.pod(name).Status.Phase; return p == v1.PodSucceeded || p == v1.PodFailed })
+		if s := r.pod(name).Status; s.Phase != v1.PodSucceeded || s.ContainerStatuses[0].State.Terminated == nil {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	r.create("stays", nil)
+	p := r.awaitPhase("stays", v1.PodRunning)
+	if cs := p.Status.ContainerStatuses[0]; cs.State.Running == nil {
+		t.Errorf("status %+v", cs)
+	}
+}
+
 func TestCrashingContainersBackOff(t *testing.T) {
 	r := start(t, fake.NewClientset(), newEngine())
 	r.create("p", func(p *v1.Pod) {

@@ -92,6 +92,9 @@ type Plan struct {
 	Renewed []string
 	// WakeAt is when to plan again if nothing happens before; zero is never.
 	WakeAt time.Time
+	// Ended are the containers that ended for good, by name: whatever went wrong when they were started, how they ended is
+	// what counts.
+	Ended map[string]bool
 	// Finished: the pod ended or is ending by itself; it will not be restarted.
 	Finished bool
 	// Done: nothing runs any more and nothing will.
@@ -118,6 +121,7 @@ func Make(in *Input) Plan {
 	default:
 		p.run()
 	}
+	p.plan.Ended = ended(in, in.Stop != nil || p.plan.Finished)
 	p.collect()
 	return p.plan
 }

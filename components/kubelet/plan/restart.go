@@ -138,6 +138,23 @@ func finished(in *Input) bool {
 	return true
 }
 
+// ended names the containers whose newest run ended and is not followed by another: none is if all of them are over.
+func ended(in *Input, over bool) map[string]bool {
+	names := map[string]bool{}
+	for _, c := range Containers(in.Pod) {
+		if run := in.Observed.Container(c.Name); run != nil && run.State == runtime.Exited && (over || !in.restarts(c, run)) {
+			names[c.Name] = true
+		}
+	}
+	for i := range in.Pod.Spec.EphemeralContainers { // these are never restarted
+		name := in.Pod.Spec.EphemeralContainers[i].Name
+		if run := in.Observed.Container(name); run != nil && run.State == runtime.Exited {
+			names[name] = true
+		}
+	}
+	return names
+}
+
 func lastFinish(observed *runtime.Pod) time.Time {
 	var last time.Time
 	for i := range observed.Containers {

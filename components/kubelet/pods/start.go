@@ -171,6 +171,7 @@ func (w *worker) start(ctx context.Context, pod *v1.Pod, sandbox *runtime.Sandbo
 	}
 	if err == nil {
 		w.mu.Lock()
+		w.deeds++ // with what follows: a look at the run before this one must not find that it waits
 		delete(w.failures, c.Name)
 		delete(w.notBefore, c.Name)
 		w.mu.Unlock()

@@ -333,7 +333,11 @@ func (w *worker) withAddresses(observed *runtime.Pod) *v1.Pod {
 func (w *worker) report(pod *v1.Pod, observed *runtime.Pod, state *probes.State, decision *plan.Plan, now time.Time) {
 	waiting := map[string]plan.Waiting{}
 	for name, why := range w.failures {
-		waiting[name] = why
+		if run := observed.Container(name); run != nil && run.State == runtime.Running && !w.busy {
+			delete(w.failures, name) // it was started after all: the engine's answer was lost
+		} else if !decision.Ended[name] {
+			waiting[name] = why
+		}
 	}
 	for name, why := range decision.Waiting {
 		waiting[name] = why
