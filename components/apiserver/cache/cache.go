@@ -244,6 +244,7 @@ func (c *Cache) apply(events ...storage.Event) {
 	for i := range events {
 		c.change(&events[i])
 	}
+	c.rouseAll()
 }
 
 // change is called with c.mu held.

@@ -8,6 +8,7 @@ type registry struct {
 	keys       map[string]*bucket
 	namespaces map[string]*bucket // by key prefix
 	values     []map[string]*bucket
+	asleep     []*bucket // have watchers that are to be roused
 }
 
 // bucket is watchers in no order.
@@ -95,7 +96,8 @@ func (r *registry) endAll(err error) {
 	})
 }
 
-// dispatch hands a change to the watchers it may concern. It is called with c.mu held, and waits for nobody.
+// dispatch queues a change for the watchers it may concern, who are roused once those of its revision are all queued. It is called
+// with c.mu held, and waits for nobody.
 func (c *Cache) dispatch(now *change) {
 	r := &c.watchers
 	c.send(&r.all, now)
@@ -150,5 +152,7 @@ func (c *Cache) send(b *bucket, now *change) {
 			b.asleep = append(b.asleep, w)
 		}
 	}
-	c.rouse(b)
+	if len(b.asleep) > 0 {
+		c.watchers.asleep = append(c.watchers.asleep, b)
+	}
 }

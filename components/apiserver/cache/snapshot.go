@@ -20,13 +20,16 @@ const (
 	keptTime      = 5 * time.Minute
 )
 
-// snapshotNow returns the state as it is now, and a revision at which it is right: that of the last change, or a later
-// one that all caches have reached.
+// revisionLocked is the newest revision at which the state is known to be right: that of the last change, or a later one that all
+// caches have reached. What the set has reached is asked with c.mu held, as the state may be exchanged for one of a store that
+// went back.
+func (c *Cache) revisionLocked() int64 { return max(c.set.Revision(), c.last) }
+
+// snapshotNow returns the state as it is now, and a revision at which it is right.
 func (c *Cache) snapshotNow() (*snapshot, int64) {
-	reached := c.set.Revision()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.viewLocked(), max(reached, c.last)
+	return c.viewLocked(), c.revisionLocked()
 }
 
 // viewLocked copies the state if it has changed since the last copy. Copies share all nodes that don't change.
@@ -56,10 +59,9 @@ func (c *Cache) keep(s *snapshot) {
 
 // snapshotAt returns the state at an exact revision, or nil if it isn't at hand.
 func (c *Cache) snapshotAt(revision int64) *snapshot {
-	reached := c.set.Revision()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if revision >= c.last && revision <= max(reached, c.last) {
+	if revision >= c.last && revision <= c.revisionLocked() {
 		return c.viewLocked()
 	}
 	for _, s := range c.kept {

@@ -99,7 +99,6 @@ func (c *Cache) freshenWatch(ctx context.Context, resourceVersion string, initia
 
 // join registers a watcher, in one step with taking the state or the past events that it begins with.
 func (c *Cache) join(w *Watcher, initial bool) error {
-	reached := c.set.Revision()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
@@ -107,7 +106,7 @@ func (c *Cache) join(w *Watcher, initial bool) error {
 		return c.errClosed()
 	default:
 	}
-	now := max(reached, c.last)
+	now := c.revisionLocked()
 	switch {
 	case initial:
 		w.initial, w.revision, w.from = c.viewLocked(), now, w.match.prefix
@@ -223,18 +222,17 @@ func (w *Watcher) nextBookmark() time.Duration {
 	return bookmarkPeriod
 }
 
-// bookmark returns what is queued, and a bookmark behind it. All events up to the revision that the set had reached
-// before the queue was looked at are in the queue, or were, unless the watch has ended: what came since is in no queue.
+// bookmark returns what is queued, and a bookmark behind it: all events up to its revision are in the queue, or were, unless the
+// watch has ended. That nothing is applied meanwhile keeps it from between two events of one revision.
 func (w *Watcher) bookmark() ([]Event, error) {
 	w.timer.Reset(w.nextBookmark())
-	revision := max(w.after, w.cache.set.Revision())
+	w.cache.mu.Lock()
+	defer w.cache.mu.Unlock()
+	revision := max(w.after, w.cache.revisionLocked())
 	w.ripen()
 	events, err := w.take()
 	if err != nil || w.ended() {
 		return events, err
-	}
-	if n := len(events); n > 0 {
-		revision = max(revision, events[n-1].Entry.Revision)
 	}
 	return append(events, w.cache.bookmark(revision, false)), nil
 }

@@ -20,6 +20,15 @@ type waves struct {
 	coming bool       // somebody waits for next
 }
 
+// rouseAll wakes those who were dispatched something. It is called with c.mu held, when no more of the same revision comes.
+func (c *Cache) rouseAll() {
+	for i, b := range c.watchers.asleep {
+		c.rouse(b)
+		c.watchers.asleep[i] = nil
+	}
+	c.watchers.asleep = c.watchers.asleep[:0]
+}
+
 // rouse wakes the watchers that asleep has, now or with the next wave.
 func (c *Cache) rouse(b *bucket) {
 	if len(b.asleep) == 0 || b.coming {

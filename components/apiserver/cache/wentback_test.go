@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -185,5 +186,43 @@ func TestRestoredStoreZipped(t *testing.T) {
 	}
 	if text := zipped(); bytes.Contains([]byte(text), []byte("before")) {
 		t.Error("objects of before the backup are listed")
+	}
+}
+
+// TestRevisionOfRestoredState: what is seen of a cache that is filled from a store that went back has no revision of before.
+func TestRevisionOfRestoredState(t *testing.T) {
+	const before, restored = 1000, 10
+	f := startMemory(t)
+	f.set.reached.advance(before)
+	f.pods.install([]*Entry{{Key: f.pods.Key("a", "late"), Revision: before, Object: pod("a", "late", "")}}, before)
+	var filling sync.WaitGroup
+	defer filling.Wait()
+	over := make(chan struct{})
+	defer close(over)
+	filling.Go(func() {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			f.pods.Stats() // behind readers, who have looked what is reached
+			f.set.reached.withdraw(restored)
+			f.pods.install(nil, restored)
+			f.pods.install([]*Entry{{Key: f.pods.Key("a", "late"), Revision: before, Object: pod("a", "late", "")}}, before)
+			f.set.reached.advance(before)
+		}
+	})
+	var readers sync.WaitGroup
+	defer readers.Wait()
+	for range 8 { // who stand in line for the cache while it is filled
+		readers.Go(func() {
+			for range 5_000 {
+				if s, revision := f.pods.snapshotNow(); s.items.Len() == 0 && revision >= before {
+					t.Errorf("what was there at %d is said to be of %d", s.from, revision)
+					return
+				}
+			}
+		})
 	}
 }
