@@ -170,7 +170,7 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 			Limits: plan.Limits{Initial: firstBackoff, Max: maxImageBackoff},
 		},
 		Limits: plan.Limits{Initial: min(firstBackoff, c.MaxRestartPeriod), Max: c.MaxRestartPeriod},
-		Node:   p.node.Current, HostIPs: hostIPs, RuntimeName: info.Name, Resync: c.SyncFrequency, Relist: relistPeriod,
+		Node:   p.node.Current, FreshNode: p.node.Fetch, HostIPs: hostIPs, RuntimeName: info.Name, Resync: c.SyncFrequency, Relist: relistPeriod,
 		NetworkReady: p.node.NetworkReady(),
 	}
 	if !virtual {

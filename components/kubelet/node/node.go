@@ -92,6 +92,11 @@ func (n *Node) Current() *v1.Node {
 	return n.current
 }
 
+// Fetch is the node as the API server has it now. It is not noted: the watch brings it in its order.
+func (n *Node) Fetch(ctx context.Context) (*v1.Node, error) {
+	return n.Client.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
+}
+
 // Allocatable is what pods may have.
 func (n *Node) Allocatable() v1.ResourceList {
 	if node := n.Current(); node != nil {

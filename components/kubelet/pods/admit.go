@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -16,7 +17,7 @@ import (
 
 // admit decides once whether a new pod may run here; it is called with the lock held. A pod that has containers
 // was admitted before.
-func (w *worker) admit(observed *runtime.Pod) {
+func (w *worker) admit(ctx context.Context, observed *runtime.Pod) {
 	if w.admitted || w.rejected != nil || w.gone || w.over() {
 		return
 	}
@@ -33,7 +34,16 @@ func (w *worker) admit(observed *runtime.Pod) {
 	w.mu.Unlock() // others have locks of their own
 	w.m.admission.Lock()
 	defer w.m.admission.Unlock()
-	why := refuse(pod, node, w.m.others(w.uid))
+	others := w.m.others(w.uid)
+	why := refuse(pod, node, others)
+	if why != nil && why.reason == affinity && w.m.FreshNode != nil {
+		// The scheduler may have heard of a new label before this kubelet did.
+		if fresh, err := w.m.FreshNode(ctx); err != nil {
+			w.logger.Error(err, "Node can't be fetched: the pod is judged by what is known of it", "pod", klog.KObj(pod))
+		} else {
+			why = refuse(pod, fresh, others)
+		}
+	}
 	w.mu.Lock()
 	if why == nil {
 		w.admitted = true
@@ -43,6 +53,9 @@ func (w *worker) admit(observed *runtime.Pod) {
 	w.m.record(pod, v1.EventTypeWarning, why.reason, why.message)
 }
 
+// affinity is the reason of a pod that asks for another node.
+const affinity = "NodeAffinity"
+
 // refuse tells why a pod can't run on a node beside others, nil if it can.
 func refuse(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *rejection {
 	if os := pod.Spec.OS; os != nil && os.Name != v1.Linux {
@@ -50,7 +63,7 @@ func refuse(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *rejection {
 	}
 	match, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
 	if err != nil || !match {
-		return &rejection{reason: "NodeAffinity", message: "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector", never: true}
+		return &rejection{reason: affinity, message: "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector", never: true}
 	}
 	for _, port := range hostPorts(pod) {
 		for _, other := range others {

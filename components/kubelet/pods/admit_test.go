@@ -1,11 +1,17 @@
 package pods
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/spec"
 )
 
 func TestRefuse(t *testing.T) {
@@ -61,5 +67,56 @@ func TestRefuse(t *testing.T) {
 				t.Errorf("refused for %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// What this kubelet knows of its node may be older than what the scheduler decided by.
+func TestAffinityIsJudgedByTheNodeAsItIs(t *testing.T) {
+	old := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
+	labelled := old.DeepCopy()
+	labelled.Labels = map[string]string{"disk": "ssd"}
+	for name, test := range map[string]struct {
+		fresh *v1.Node
+		err   error
+		want  string
+	}{
+		"labelled meanwhile": {fresh: labelled},
+		"still another":      {fresh: old, want: "NodeAffinity"},
+		"no answer":          {err: errors.New("no answer"), want: "NodeAffinity"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := New(Config{
+				Builder: &spec.Builder{}, Recorder: &record.FakeRecorder{}, Node: func() *v1.Node { return old },
+				FreshNode: func(context.Context) (*v1.Node, error) { return test.fresh, test.err },
+			})
+			w := newWorker(m, "u")
+			w.pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1.PodSpec{NodeSelector: map[string]string{"disk": "ssd"}}}
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.admit(t.Context(), &runtime.Pod{})
+			got := ""
+			if w.rejected != nil {
+				got = w.rejected.reason
+			}
+			if got != test.want || w.admitted != (test.want == "") {
+				t.Errorf("refused for %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// The place of a pod that was deleted by force is free at once, for the scheduler as for the kubelet.
+func TestPodsThatLeftTheAPIClaimNothing(t *testing.T) {
+	m := New(Config{Builder: &spec.Builder{}})
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}
+	m.Set(pod)
+	w := m.workers["u"]
+	w.admitted = true
+	if got := m.others("other"); len(got) != 1 {
+		t.Errorf("%d pods claim a place, want 1", len(got))
+	}
+	m.Gone(pod)
+	if got := m.others("other"); len(got) != 0 {
+		t.Errorf("%d pods claim a place, want none", len(got))
 	}
 }

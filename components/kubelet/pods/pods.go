@@ -41,6 +41,8 @@ type Config struct {
 	Limits   plan.Limits // of restarts
 	// Node returns the node as it is, for admission; nil while it is not known.
 	Node func() *v1.Node
+	// FreshNode asks the API server for it; nil where there is none.
+	FreshNode func(context.Context) (*v1.Node, error)
 	// HostIPs are the node's addresses.
 	HostIPs []string
 	// RuntimeName is the scheme of container IDs.

@@ -137,11 +137,12 @@ func (w *worker) current() *v1.Pod {
 	return pod
 }
 
-// claims returns the pod if it was admitted and has not ended.
+// claims returns the pod if it was admitted and has not ended. One that left the API claims nothing, though it may still
+// be ending: whoever deleted it by force, and the scheduler, count on its place.
 func (w *worker) claims() *v1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.pod == nil || !w.admitted || w.rejected != nil {
+	if w.pod == nil || w.gone || !w.admitted || w.rejected != nil {
 		return nil
 	}
 	phase := w.pod.Status.Phase
@@ -195,7 +196,7 @@ func (w *worker) look(ctx context.Context) (time.Duration, bool) {
 		return time.Second, false
 	}
 	now := w.m.Clock.Now()
-	w.admit(&observed)
+	w.admit(ctx, &observed)
 	w.decideEnd(now)
 	w.settle(now)
 	pod := w.withAddresses(&observed)
