@@ -95,8 +95,14 @@ func (e *Engine) startSandbox(ctx context.Context, id string, host *container.Ho
 	}
 	again := *host
 	again.OomScoreAdj, again.PortBindings = 0, nil
-	if id, err = e.newSandbox(ctx, &again, spec); err == nil {
+	// The containers that are made while the sandbox starts must not ask for what it couldn't get.
+	first := e.noNegativeOOM.CompareAndSwap(false, true)
+	id, err = e.newSandbox(ctx, &again, spec)
+	switch {
+	case err == nil:
 		e.noNegativeOOM.Store(true)
+	case first:
+		e.noNegativeOOM.Store(false) // that was not why
 	}
 	return id, err
 }
@@ -266,9 +272,25 @@ func (e *Engine) mounts(wanted []runtime.Mount) []mount.Mount {
 	return mounts
 }
 
-// Start implements runtime.Runtime.
+// startGrace is what a start that is under way may take after its context ended.
+const startGrace = 10 * time.Second
+
+// Start implements runtime.Runtime. What was begun is done, though ctx ends: the engine counts a start whose client went
+// away as failed, and a container that failed to start may be its pod's end.
 func (e *Engine) Start(ctx context.Context, id string) error {
-	_, err := e.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	begun, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		select {
+		case <-begun.Done():
+		case <-time.After(startGrace):
+			cancel()
+		}
+	})()
+	_, err := e.api.ContainerStart(begun, id, client.ContainerStartOptions{})
 	return mark(err)
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -206,12 +207,18 @@ func translate(in *container.InspectResponse) runtime.Container {
 		c.ExitCode = in.State.ExitCode
 		c.OOMKilled = in.State.OOMKilled
 	}
-	if in.State.Error != "" && c.Started.IsZero() { // the engine leaves it "created" when its start failed
-		c.State, c.StartErr, c.ExitCode = runtime.Exited, in.State.Error, in.State.ExitCode
+	if in.State.Error != "" && c.Started.IsZero() && !givenUp(in.State.Error) { // the engine leaves it "created" when its start failed
+		c.State, c.StartErr, c.ExitCode = runtime.Exited, in.State.Error, cmp.Or(in.State.ExitCode, notStarted)
 		c.Finished = c.Created
 	}
 	return c
 }
+
+// notStarted is the exit code of a container that could not be started where the engine names none.
+const notStarted = 128
+
+// givenUp tells of a start that was not refused: the kubelet that asked for it went away. It is tried again.
+func givenUp(failure string) bool { return strings.Contains(failure, context.Canceled.Error()) }
 
 // parseTime reads the engine's time; it writes "0001-01-01T00:00:00Z" for never, which is Go's zero time.
 func parseTime(s string) time.Time {
