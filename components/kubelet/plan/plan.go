@@ -254,7 +254,7 @@ func (p *planner) keep(c *v1.Container, sandboxID string) {
 	switch {
 	case run == nil:
 		p.start(c.Name, 0)
-	case run.State == runtime.Created && run.SandboxID == sandboxID:
+	case run.State == runtime.Created: // it never ran: it is made anew, and that is no restart
 		p.start(c.Name, run.Attempt)
 	case run.State == runtime.Running:
 		p.judge(c, run)
@@ -263,7 +263,7 @@ func (p *planner) keep(c *v1.Container, sandboxID string) {
 			p.restart(c.Name, run)
 		}
 	default: // of an earlier sandbox
-		if IsInit(p.in.Pod, c.Name) || run.State == runtime.Created || p.in.restarts(c, run) {
+		if IsInit(p.in.Pod, c.Name) || p.in.restarts(c, run) {
 			p.start(c.Name, run.Attempt+1)
 		}
 	}
