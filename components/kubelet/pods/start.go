@@ -8,6 +8,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/kubelet/hooks"
 	"quintet.dev/quintet/components/kubelet/images"
@@ -109,6 +110,7 @@ func (w *worker) createSandbox(ctx context.Context, pod *v1.Pod, attempt int, fr
 	mounting.Wait()
 	preparing.Wait()
 	if err != nil && ctx.Err() == nil {
+		w.logger.Error(err, "Sandbox of the pod can't be made, will be retried", "pod", klog.KObj(pod), "attempt", attempt)
 		w.m.record(pod, v1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", err))
 		w.fail("", plan.Waiting{}, w.m.Clock.Now().Add(retryDelay))
 	}
@@ -137,6 +139,7 @@ func (w *worker) mount(ctx context.Context, pod *v1.Pod) bool {
 	}
 	paths, err := w.m.Volumes.Mount(ctx, pod)
 	if err != nil && ctx.Err() == nil {
+		w.logger.Error(err, "Volumes of the pod can't be made, will be retried", "pod", klog.KObj(pod))
 		w.m.record(pod, v1.EventTypeWarning, "FailedMount", err.Error())
 	}
 	w.mu.Lock()
@@ -177,6 +180,7 @@ func (w *worker) start(ctx context.Context, pod *v1.Pod, sandbox *runtime.Sandbo
 		w.mu.Unlock()
 		return
 	}
+	w.logger.Error(err, "Container can't be started", "pod", klog.KObj(pod), "container", c.Name, "attempt", action.Attempt, "reason", why)
 	retryAt := w.m.Clock.Now().Add(retryDelay)
 	var image *images.Error
 	switch {
