@@ -42,7 +42,7 @@ func (c *call) run(ch change) (e *cache.Entry, created bool, err error) {
 	for range maxRaces {
 		e, err = c.replace(ch)
 		if !apierrors.IsNotFound(err) {
-			return e, false, err
+			return e, false, unrefused(err)
 		}
 		switch {
 		case ch.first == nil:
@@ -107,6 +107,18 @@ func (c *call) mayCreate() error {
 // errRemove says that a change leaves an object behind that only waited for it to go.
 var errRemove = errors.New("the object is to be removed")
 
+// refusal is why what is there isn't changed or removed. Whatever it says, a webhook may call it NotFound, it doesn't say that nothing
+// is there.
+type refusal struct{ error }
+
+// unrefused is an error as the client gets it.
+func unrefused(err error) error {
+	if refused, ok := err.(refusal); ok {
+		return refused.error
+	}
+	return err
+}
+
 // replace changes an object that exists.
 func (c *call) replace(ch change) (*cache.Entry, error) {
 	if err := c.hasKey(); err != nil {
@@ -121,17 +133,17 @@ func (c *call) replace(ch change) (*cache.Entry, error) {
 		done = func(kinds.Outcome) {}
 		current, err := c.toWork(current)
 		if err != nil {
-			return nil, err
+			return nil, refusal{err}
 		}
 		obj, err := c.wanted(ch, a, current)
 		if err != nil {
-			return nil, err
+			return nil, refusal{err}
 		}
 		if done, err = c.allocate(obj, current.Object, a.dryRun); err != nil {
-			return nil, err
+			return nil, refusal{err}
 		}
 		if err := c.changed(a, obj, current.Object); err != nil {
-			return nil, err
+			return nil, refusal{err}
 		}
 		if c.finished(obj, current.Object) {
 			removed, removedAt = obj, current.Revision

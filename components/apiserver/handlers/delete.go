@@ -310,16 +310,17 @@ func (c *call) finishRemoval(seen *cache.Entry, d *deletion) (*cache.Entry, bool
 	e, err := c.cache.Delete(c.ctx, c.key(), func(current *cache.Entry) error {
 		moved := current.Revision != seen.Revision
 		current, err := c.toWork(c.anew(current))
-		if err != nil {
-			return err
+		switch {
+		case err != nil:
+		case moved:
+			err = d.check(current)
+		default:
+			err = d.admit(current) // the mark of deletion may have changed the resource version that the options ask for
 		}
-		if !moved {
-			return d.admit(current) // the mark of deletion may have changed the resource version that the options ask for
-		}
-		if err := d.check(current); err != nil {
-			return err
-		}
-		if len(current.Object.GetFinalizers()) > 0 || c.held(current.Object) {
+		switch {
+		case err != nil:
+			return refusal{err}
+		case moved && (len(current.Object.GetFinalizers()) > 0 || c.held(current.Object)):
 			return errMoved
 		}
 		return nil
@@ -330,7 +331,7 @@ func (c *call) finishRemoval(seen *cache.Entry, d *deletion) (*cache.Entry, bool
 	case apierrors.IsNotFound(err) && seen.Object.GetDeletionTimestamp() != nil:
 		return seen, true, nil // another deletion was faster
 	case err != nil:
-		return nil, false, err
+		return nil, false, unrefused(err)
 	}
 	c.release(e.Object)
 	return e, true, nil
