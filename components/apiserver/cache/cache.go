@@ -188,14 +188,17 @@ func (c *Cache) decode(kv *storage.KeyValue) (*Entry, error) {
 	return e, nil
 }
 
-// install replaces the whole state by what a list found, then applies what came meanwhile.
+// install replaces the whole state by what a list of all caches found. The watch that begins then brings what has come since: what
+// one before it has brought to a cache without a state is not to be looked at, it may be of a store that went back.
 func (c *Cache) install(content []*Entry, revision int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.loading = nil
 	c.installLocked(content, revision)
 }
 
-// installFirst does nothing if the cache has a state: a list of all caches, which may be newer, was faster.
+// installFirst does so with a list of one cache, then applies what came meanwhile. It does nothing if the cache has a state: a list of
+// all caches, which may be newer, was faster.
 func (c *Cache) installFirst(content []*Entry, revision int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -40,6 +40,9 @@ func (s *Set) load(ctx context.Context) (int64, error) {
 			}
 		}
 		s.reached.withdraw(revision)
+		if revision < s.past.Load() {
+			s.past.Store(0) // it was of a store that went back
+		}
 		for _, c := range caches {
 			c.install(contents[c], revision)
 		}

@@ -14,7 +14,7 @@ func (s *Set) ask(ctx context.Context) (int64, error) {
 	before := s.Revision()
 	now, err := s.config.Store.Revision(ctx)
 	if err == nil && now < before {
-		s.wentBack()
+		s.wentBack(before)
 		return 0, errWentBack
 	}
 	return now, err
@@ -23,13 +23,14 @@ func (s *Set) ask(ctx context.Context) (int64, error) {
 // wrote notices by the revision of a write, before which the caches had reached another, that the store went back.
 func (s *Set) wrote(revision, before int64) {
 	if revision <= before {
-		s.wentBack()
+		s.wentBack(before)
 	}
 }
 
-// wentBack makes the set fill its caches anew; watches end, as nobody can go on from there.
-func (s *Set) wentBack() {
-	if end := s.refill.Load(); end != nil {
+// wentBack makes the set fill its caches anew; watches end, as nobody can go on from there. Many may notice it who had seen the
+// caches at a revision of before: those who are late to say so say nothing new.
+func (s *Set) wentBack(before int64) {
+	if end := s.refill.Load(); end != nil && s.Revision() >= before {
 		(*end)(errWentBack)
 	}
 }

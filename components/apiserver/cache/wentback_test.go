@@ -226,3 +226,67 @@ func TestRevisionOfRestoredState(t *testing.T) {
 		})
 	}
 }
+
+// TestOnceBack: who noticed late that the store went back doesn't make the caches be filled again.
+func TestOnceBack(t *testing.T) {
+	f := startMemory(t)
+	filled := 0
+	end := context.CancelCauseFunc(func(error) { filled++ })
+	f.set.refill.Store(&end)
+	f.set.reached.advance(1000)
+	f.set.wrote(11, 1000)
+	f.set.reached.withdraw(10)
+	f.set.reached.advance(12)
+	f.set.wrote(12, 1000)
+	if filled != 1 {
+		t.Errorf("filled %d times", filled)
+	}
+}
+
+// TestOfFormerWatch: a cache that has no state yet when all are filled from a store that went back takes nothing from the watch before.
+func TestOfFormerWatch(t *testing.T) {
+	f := startMemory(t)
+	c := newCache(f.set, podKind())
+	put := func(name string, revision int64) {
+		_, value, err := c.encode(pod("a", name, ""))
+		f.must(err)
+		c.apply(storage.Event{KeyValue: storage.KeyValue{Key: c.Key("a", name), Value: value, Revision: revision}})
+	}
+	put("late", 1000)
+	c.install(nil, 10)
+	put("next", 11)
+	c.PeekList("", func(e *Entry) bool {
+		if e.Object.GetName() != "next" {
+			t.Errorf("there is %s", e.Key)
+		}
+		return true
+	})
+	if stats := c.Stats(); stats.Objects != 1 || stats.Revision != 11 {
+		t.Errorf("%+v", stats)
+	}
+}
+
+// TestPagesOfRestoredStore: what was forgotten of a store says nothing of what it was replaced by.
+func TestPagesOfRestoredStore(t *testing.T) {
+	store := &restorable{}
+	first := memory.NewAt(clock.RealClock{}, 1000)
+	store.now.Store(first)
+	t.Cleanup(func() { _ = first.Close() })
+	f := start(t, store, Config{})
+	f.list(ListOptions{})
+	f.set.Forgotten(f.set.Revision())
+	store.now.Store(memory.NewAt(clock.RealClock{}, 10))
+	for {
+		_, err := f.pods.Get(f.ctx, f.pods.Key("a", "x"), "")
+		if apierrors.IsNotFound(err) {
+			break
+		}
+		if !apierrors.IsServiceUnavailable(err) {
+			t.Fatal(err)
+		}
+	}
+	f.create("a", "x", "")
+	f.create("a", "y", "")
+	page := f.list(ListOptions{Limit: 1})
+	f.wantNames(f.list(ListOptions{Limit: 1, Continue: page.Continue}), "a/y")
+}
