@@ -301,9 +301,11 @@ type feed struct {
 	known   map[string]kinds.Object
 }
 
+// put tells of an object that isn't known as it is. The version alone doesn't say that it is: a store that was restored may give it to
+// another one.
 func (f *feed) put(e *cache.Entry) {
 	old := f.known[e.Key]
-	if old != nil && old.GetResourceVersion() == e.Object.GetResourceVersion() {
+	if old != nil && old.GetResourceVersion() == e.Object.GetResourceVersion() && sameContent(old, e.Object) {
 		return
 	}
 	f.known[e.Key] = e.Object

@@ -99,3 +99,16 @@ func TestUpdateThatCannotRemove(t *testing.T) {
 		t.Errorf("got %v, released %v", err, released)
 	}
 }
+
+// TestFeedOfRestoredStore: an object of a store that was restored is told of though another one had its version before.
+func TestFeedOfRestoredStore(t *testing.T) {
+	told := 0
+	f := feed{known: map[string]kinds.Object{}, changed: func(_, _ kinds.Object) { told++ }}
+	for _, value := range []string{"before", "before", "after"} {
+		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "50"}, Data: map[string]string{"a": value}}
+		f.put(&cache.Entry{Key: "/a", Object: obj})
+	}
+	if told != 2 {
+		t.Errorf("told %d times", told)
+	}
+}
