@@ -24,6 +24,7 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -151,7 +152,7 @@ type host struct {
 	clients   *clients
 	informers informers.SharedInformerFactory
 	events    record.EventBroadcaster
-	metrics   *runner.Metrics
+	metrics   workqueue.MetricsProvider
 }
 
 // lead runs the controllers until ctx ends or one of them fails.

@@ -34,7 +34,7 @@ type Controller struct {
 func New(env runner.Env) (*Controller, error) {
 	core := env.Informers.Core().V1()
 	c := &Controller{env: env, secrets: core.Secrets().Lister(), configMaps: core.ConfigMaps().Lister()}
-	c.loop = runner.NewLoop("bootstrap-signer", env, c.reconcile)
+	c.loop = runner.NewLoop("bootstrap_signer_queue", env, c.reconcile)
 	err := c.loop.Watch(core.ConfigMaps().Informer(), runner.Handle(func(_, new *v1.ConfigMap) {
 		if new != nil && new.Namespace == metav1.NamespacePublic && new.Name == api.ConfigMapClusterInfo {
 			c.loop.Add(struct{}{})

@@ -33,7 +33,7 @@ type Controller struct {
 func New(env runner.Env) (*Controller, error) {
 	roles := env.Informers.Rbac().V1().ClusterRoles()
 	c := &Controller{env: env, roles: roles.Lister()}
-	c.loop = runner.NewLoop("clusterrole-aggregation", env, c.reconcile)
+	c.loop = runner.NewLoop("ClusterRoleAggregator", env, c.reconcile)
 	return c, c.loop.Watch(roles.Informer(), runner.Handle(func(_, _ *rbac.ClusterRole) { c.wake() }))
 }
 

@@ -48,7 +48,7 @@ type Approver struct {
 func NewApprover(env runner.Env) (*Approver, error) {
 	csrs := env.Informers.Certificates().V1().CertificateSigningRequests()
 	a := &Approver{env: env, csrs: csrs.Lister()}
-	a.loop = runner.NewLoop("csr-approving", env, a.reconcile)
+	a.loop = runner.NewLoop("certificate", env, a.reconcile)
 	return a, a.loop.Watch(csrs.Informer(), runner.Handle(func(_, new *certificates.CertificateSigningRequest) {
 		if new != nil {
 			a.loop.Add(new.Name)

@@ -64,7 +64,7 @@ func NewSigner(env runner.Env, authorities map[string]Authority, duration time.D
 			return nil, fmt.Errorf("signer %s: %w", name, err)
 		}
 	}
-	s.loop = runner.NewLoop("csr-signing", env, s.reconcile)
+	s.loop = runner.NewLoop("certificate", env, s.reconcile)
 	return s, s.loop.Watch(csrs.Informer(), runner.Handle(func(_, new *certificates.CertificateSigningRequest) {
 		if new != nil {
 			s.loop.Add(new.Name)

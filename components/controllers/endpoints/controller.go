@@ -29,7 +29,7 @@ type Controller struct {
 func New(env runner.Env) (*Controller, error) {
 	core := env.Informers.Core().V1()
 	c := &Controller{env: env, services: core.Services().Lister(), pods: core.Pods().Lister(), endpoints: core.Endpoints().Lister()}
-	c.loop = runner.NewLoop("endpoints", env, c.reconcile)
+	c.loop = runner.NewLoop("endpoint", env, c.reconcile)
 	if err := c.loop.Watch(core.Services().Informer(), runner.Handle(func(old, new *v1.Service) {
 		c.loop.Add(runner.Key(runner.Last(old, new)))
 	})); err != nil {

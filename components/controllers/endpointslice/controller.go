@@ -43,7 +43,7 @@ func New(env runner.Env, limit int) (*Controller, error) {
 		env: env, limit: limit, services: core.Services().Lister(), pods: core.Pods().Lister(), nodes: core.Nodes().Lister(),
 		slices: slices.Lister(), pending: expectations.New(env.Clock),
 	}
-	c.loop = runner.NewLoop("endpointslice", env, c.reconcile)
+	c.loop = runner.NewLoop("endpoint_slice", env, c.reconcile)
 	if err := c.loop.Watch(core.Services().Informer(), runner.Handle(func(old, new *v1.Service) {
 		c.loop.Add(runner.Key(runner.Last(old, new)))
 	})); err != nil {

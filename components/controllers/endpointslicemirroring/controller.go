@@ -38,7 +38,7 @@ func New(env runner.Env, limit int) (*Controller, error) {
 		env: env, limit: limit, endpoints: core.Endpoints().Lister(), services: core.Services().Lister(), slices: slices.Lister(),
 		pending: expectations.New(env.Clock),
 	}
-	c.loop = runner.NewLoop("endpointslice-mirroring", env, c.reconcile)
+	c.loop = runner.NewLoop("endpoint_slice_mirroring", env, c.reconcile)
 	return c, errors.Join(
 		c.loop.Watch(core.Endpoints().Informer(), runner.Handle(func(old, new *v1.Endpoints) {
 			c.loop.Add(runner.Key(runner.Last(old, new)))

@@ -58,7 +58,7 @@ type Controller struct {
 // New makes the controller; it starts working with Run.
 func New(env runner.Env, sources Sources) (*Controller, error) {
 	c := &Controller{env: env, sources: sources, graph: newGraph(), absent: lru.New(absences), changed: make(chan struct{}, 1)}
-	c.loop = runner.NewLoop("garbage-collector", env, c.reconcile)
+	c.loop = runner.NewLoop("garbage_collector_attempt_to_delete", env, c.reconcile)
 	c.monitors = &monitors{
 		client: sources.Metadata, shared: sources.Shared, graph: c.graph, clock: env.Clock,
 		defined: c.definitionsChanged,

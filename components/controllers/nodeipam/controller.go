@@ -63,7 +63,7 @@ func New(env runner.Env, o Options) (*Controller, error) {
 		}
 		c.allocators = append(c.allocators, a)
 	}
-	c.loop = runner.NewLoop("node-ipam", env, c.reconcile)
+	c.loop = runner.NewLoop("cidrallocator_node", env, c.reconcile)
 	// The handler sees every existing node before the first key is reconciled: no range in use is given out again.
 	err := c.loop.Watch(env.Informers.Core().V1().Nodes().Informer(), runner.Handle(c.nodeChanged))
 	return c, err

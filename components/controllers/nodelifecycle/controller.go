@@ -69,7 +69,7 @@ func New(env runner.Env, o Options) (*Controller, error) {
 		pulses: map[string]*pulse{}, waiting: map[string]bool{}, marked: map[string]bool{}, buckets: map[string]*bucket{},
 		synced: []cache.InformerSynced{core.Nodes().Informer().HasSynced, leases.Informer().HasSynced, core.Pods().Informer().HasSynced},
 	}
-	c.loop = runner.NewLoop("node-lifecycle", env, c.reconcile)
+	c.loop = runner.NewLoop("node_lifecycle_controller", env, c.reconcile)
 	c.loop.Needs(core.Pods().Informer())
 	err = c.loop.Watch(core.Nodes().Informer(), runner.Handle(func(old, new *v1.Node) {
 		c.loop.Add(runner.Last(old, new).Name)

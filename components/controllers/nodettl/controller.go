@@ -30,7 +30,7 @@ type Controller struct {
 func New(env runner.Env) (*Controller, error) {
 	nodes := env.Informers.Core().V1().Nodes()
 	c := &Controller{env: env, nodes: nodes.Lister()}
-	c.loop = runner.NewLoop("ttl", env, c.reconcile)
+	c.loop = runner.NewLoop("ttlcontroller", env, c.reconcile)
 	return c, c.loop.Watch(nodes.Informer(), runner.Handle(func(_, new *v1.Node) {
 		if new != nil { // the others learn of a new size when they change themselves
 			c.loop.Add(new.Name)

@@ -38,7 +38,7 @@ func New(env runner.Env) (*Controller, error) {
 
 // NewForControllers makes the controller of ReplicationControllers; it starts working with Run.
 func NewForControllers(env runner.Env) (*Controller, error) {
-	return newController("replicationcontroller", env, replicationControllers{env, env.Informers.Core().V1().ReplicationControllers().Lister()})
+	return newController("replicationmanager", env, replicationControllers{env, env.Informers.Core().V1().ReplicationControllers().Lister()})
 }
 
 func newController(name string, env runner.Env, sets form) (*Controller, error) {

@@ -57,7 +57,7 @@ func New(env runner.Env, objects metadata.Interface, mapper meta.RESTMapper, per
 		claims: core.PersistentVolumeClaims().Lister(), devices: dynamic.ResourceClaims().Lister(), classes: dynamic.DeviceClasses().Lister(), objects: objects, mapper: mapper,
 		synced: []cache.InformerSynced{core.ResourceQuotas().Informer().HasSynced},
 	}
-	c.loop = runner.NewLoop("resourcequota", env, func(ctx context.Context, key string) error { return c.reconcile(ctx, key, false) })
+	c.loop = runner.NewLoop("resourcequota_primary", env, func(ctx context.Context, key string) error { return c.reconcile(ctx, key, false) })
 	c.late = runner.NewLoop("resourcequota_late", env, func(ctx context.Context, key string) error { return c.reconcile(ctx, key, true) })
 	for _, informer := range []cache.SharedIndexInformer{
 		core.ResourceQuotas().Informer(), core.Pods().Informer(), core.Services().Informer(), core.PersistentVolumeClaims().Informer(),

@@ -36,7 +36,7 @@ type Controller struct {
 func New(env runner.Env, ca []byte) (*Controller, error) {
 	core := env.Informers.Core().V1()
 	c := &Controller{env: env, ca: string(ca), namespaces: core.Namespaces().Lister(), configMaps: core.ConfigMaps().Lister()}
-	c.loop = runner.NewLoop("root-ca", env, c.reconcile)
+	c.loop = runner.NewLoop("root_ca_cert_publisher", env, c.reconcile)
 	err := c.loop.Watch(core.Namespaces().Informer(), runner.Handle(func(_, new *v1.Namespace) {
 		if new != nil {
 			c.loop.Add(new.Name)

@@ -2,46 +2,69 @@ package runner
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/util/workqueue"
 )
 
-// Metrics tell how the loops get on, under upstream's names of queue metrics. Each manager has its own.
-type Metrics struct {
-	registry *prometheus.Registry
-	adds     *prometheus.CounterVec
-	retries  *prometheus.CounterVec
-	work     *prometheus.HistogramVec
+// metrics are those of the queues, under upstream's names, each with the name of the queue as its label.
+type metrics struct {
+	depth, unfinished, longest *prometheus.GaugeVec
+	adds, retries              *prometheus.CounterVec
+	waited, worked             *prometheus.HistogramVec
 }
 
-// NewMetrics makes the metrics of one manager and registers them with registry.
-func NewMetrics(registry *prometheus.Registry) *Metrics {
-	m := &Metrics{
-		registry: registry,
-		adds:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "workqueue_adds_total", Help: "Keys added to the queue."}, []string{"name"}),
-		retries:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "workqueue_retries_total", Help: "Reconciliations that failed and will be retried."}, []string{"name"}),
-		work: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "workqueue_work_duration_seconds", Help: "Seconds one reconciliation took.", Buckets: prometheus.ExponentialBuckets(1e-5, 10, 8),
-		}, []string{"name"}),
+// NewMetrics makes the metrics of one manager's queues and registers them with registry.
+func NewMetrics(registry *prometheus.Registry) workqueue.MetricsProvider {
+	labels := []string{"name"}
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "workqueue_" + name, Help: "[BETA] " + help}, labels)
 	}
-	registry.MustRegister(m.adds, m.retries, m.work)
+	counter := func(name, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "workqueue_" + name, Help: "[BETA] " + help}, labels)
+	}
+	histogram := func(name, help string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "workqueue_" + name, Help: "[BETA] " + help, Buckets: prometheus.ExponentialBuckets(10e-9, 10, 10),
+		}, labels)
+	}
+	m := &metrics{
+		depth: gauge("depth", "Current depth of workqueue"),
+		unfinished: gauge("unfinished_work_seconds", "How many seconds of work has done that is in progress and hasn't been observed by work_duration. "+
+			"Large values indicate stuck threads. One can deduce the number of stuck threads by observing the rate at which this increases."),
+		longest: gauge("longest_running_processor_seconds", "How many seconds has the longest running processor for workqueue been running."),
+		adds:    counter("adds_total", "Total number of adds handled by workqueue"),
+		retries: counter("retries_total", "Total number of retries handled by workqueue"),
+		waited:  histogram("queue_duration_seconds", "How long in seconds an item stays in workqueue before being requested."),
+		worked:  histogram("work_duration_seconds", "How long in seconds processing an item from workqueue takes."),
+	}
+	registry.MustRegister(m.depth, m.unfinished, m.longest, m.adds, m.retries, m.waited, m.worked)
 	return m
 }
 
-// queue makes the metrics of one loop. The receiver may be nil: nothing is measured then.
-func (m *Metrics) queue(name string, depth func() int) queueMetrics {
-	if m == nil {
-		return queueMetrics{adds: func() {}, retries: func() {}, work: func(float64) {}}
-	}
-	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "workqueue_depth", Help: "Keys that wait in the queue.", ConstLabels: prometheus.Labels{"name": name},
-	}, func() float64 { return float64(depth()) }))
-	return queueMetrics{
-		adds:    m.adds.WithLabelValues(name).Inc,
-		retries: m.retries.WithLabelValues(name).Inc,
-		work:    m.work.WithLabelValues(name).Observe,
-	}
+// NewDepthMetric and the others implement workqueue.MetricsProvider.
+func (m *metrics) NewDepthMetric(queue string) workqueue.GaugeMetric {
+	return m.depth.WithLabelValues(queue)
 }
 
-type queueMetrics struct {
-	adds, retries func()
-	work          func(seconds float64)
+func (m *metrics) NewAddsMetric(queue string) workqueue.CounterMetric {
+	return m.adds.WithLabelValues(queue)
+}
+
+func (m *metrics) NewLatencyMetric(queue string) workqueue.HistogramMetric {
+	return m.waited.WithLabelValues(queue)
+}
+
+func (m *metrics) NewWorkDurationMetric(queue string) workqueue.HistogramMetric {
+	return m.worked.WithLabelValues(queue)
+}
+
+func (m *metrics) NewUnfinishedWorkSecondsMetric(queue string) workqueue.SettableGaugeMetric {
+	return m.unfinished.WithLabelValues(queue)
+}
+
+func (m *metrics) NewLongestRunningProcessorSecondsMetric(queue string) workqueue.SettableGaugeMetric {
+	return m.longest.WithLabelValues(queue)
+}
+
+func (m *metrics) NewRetriesMetric(queue string) workqueue.CounterMetric {
+	return m.retries.WithLabelValues(queue)
 }

@@ -32,8 +32,8 @@ type Env struct {
 	Events record.EventRecorder
 	// Clock is the only source of time.
 	Clock clock.WithTicker
-	// Metrics may be nil.
-	Metrics *Metrics
+	// Metrics are those of the queues; they may be nil.
+	Metrics workqueue.MetricsProvider
 	// Workers is how many keys may be reconciled at once; at least 1.
 	Workers int
 }
@@ -44,32 +44,27 @@ type Loop[K comparable] struct {
 	name      string
 	workers   int
 	reconcile func(context.Context, K) error
-	clock     clock.PassiveClock
-	metrics   queueMetrics
 	queue     workqueue.TypedRateLimitingInterface[K]
 	synced    []cache.InformerSynced
 }
 
-// NewLoop makes a loop that calls reconcile for every key added, from env.Workers goroutines.
+// NewLoop makes a loop that calls reconcile for every key added, from env.Workers goroutines. Metrics tell of its queue under
+// name, which is that of upstream's queue where it has the same.
 func NewLoop[K comparable](name string, env Env, reconcile func(context.Context, K) error) *Loop[K] {
-	l := &Loop[K]{
+	config := workqueue.TypedRateLimitingQueueConfig[K]{Clock: env.Clock, MetricsProvider: env.Metrics}
+	if env.Metrics != nil {
+		config.Name = name // without one nothing is measured
+	}
+	return &Loop[K]{
 		name:      name,
-		clock:     env.Clock,
 		workers:   max(env.Workers, 1),
 		reconcile: reconcile,
-		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
-			workqueue.DefaultTypedControllerRateLimiter[K](),
-			workqueue.TypedRateLimitingQueueConfig[K]{Clock: env.Clock}),
+		queue:     workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[K](), config),
 	}
-	l.metrics = env.Metrics.queue(name, l.queue.Len)
-	return l
 }
 
 // Add asks for key to be reconciled.
-func (l *Loop[K]) Add(key K) {
-	l.metrics.adds()
-	l.queue.Add(key)
-}
+func (l *Loop[K]) Add(key K) { l.queue.Add(key) }
 
 // AddAfter asks for key to be reconciled once delay has passed.
 func (l *Loop[K]) AddAfter(key K, delay time.Duration) { l.queue.AddAfter(key, delay) }
@@ -117,11 +112,7 @@ func (l *Loop[K]) next(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	began := l.clock.Now()
-	err := l.reconcile(ctx, key)
-	l.metrics.work(l.clock.Since(began).Seconds())
-	if err != nil {
-		l.metrics.retries()
+	if err := l.reconcile(ctx, key); err != nil {
 		if ctx.Err() == nil {
 			klog.FromContext(ctx).V(2).Info("Reconciliation failed and will be retried", "loop", l.name, "key", fmt.Sprint(key), "err", err)
 		}

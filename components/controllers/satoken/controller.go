@@ -31,7 +31,7 @@ type Controller struct {
 func New(env runner.Env, signer *Signer, ca []byte) (*Controller, error) {
 	core := env.Informers.Core().V1()
 	c := &Controller{env: env, signer: signer, ca: ca, accounts: core.ServiceAccounts().Lister(), secrets: core.Secrets().Lister()}
-	c.loop = runner.NewLoop("serviceaccount-token", env, c.reconcile)
+	c.loop = runner.NewLoop("serviceaccount_tokens_service", env, c.reconcile)
 	if err := c.loop.Watch(core.Secrets().Informer(), runner.Handle(func(_, new *v1.Secret) {
 		if new != nil && new.Type == v1.SecretTypeServiceAccountToken {
 			c.loop.Add(runner.Key(new))

@@ -32,7 +32,7 @@ type Controller struct {
 func New(env runner.Env) (*Controller, error) {
 	ranges, addresses := env.Informers.Networking().V1().ServiceCIDRs(), env.Informers.Networking().V1().IPAddresses()
 	c := &Controller{env: env, ranges: ranges.Lister(), addresses: addresses.Lister()}
-	c.loop = runner.NewLoop("servicecidrs", env, c.reconcile)
+	c.loop = runner.NewLoop("ipaddresses", env, c.reconcile)
 	err := c.loop.Watch(ranges.Informer(), runner.Handle(func(old, new *networkingv1.ServiceCIDR) {
 		r := runner.Last(old, new)
 		c.loop.Add(r.Name)

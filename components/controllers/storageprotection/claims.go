@@ -32,7 +32,7 @@ func NewClaims(env runner.Env) (*Claims, error) {
 		return nil, err
 	}
 	c := &Claims{env: env, claims: claims.Lister(), pods: all.GetIndexer()}
-	c.loop = runner.NewLoop("pvc-protection", env, c.reconcile)
+	c.loop = runner.NewLoop("pvcprotection", env, c.reconcile)
 	if err := c.loop.Watch(claims.Informer(), runner.Handle(func(_, new *v1.PersistentVolumeClaim) {
 		if new != nil && decide(new, claimFinalizer) != keep {
 			c.loop.Add(runner.Key(new))

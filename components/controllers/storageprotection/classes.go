@@ -28,7 +28,7 @@ type Classes struct {
 func NewClasses(env runner.Env) (*Classes, error) {
 	core, classes := env.Informers.Core().V1(), env.Informers.Storage().V1().VolumeAttributesClasses()
 	c := &Classes{env: env, classes: classes.Lister()}
-	c.loop = runner.NewLoop("vac-protection", env, c.reconcile)
+	c.loop = runner.NewLoop("vacprotection", env, c.reconcile)
 	if err := c.loop.Watch(classes.Informer(), runner.Handle(func(_, new *storagev1.VolumeAttributesClass) {
 		if new != nil && decide(new, classFinalizer) != keep {
 			c.loop.Add(new.Name)

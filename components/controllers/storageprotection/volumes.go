@@ -22,7 +22,7 @@ type Volumes struct {
 func NewVolumes(env runner.Env) (*Volumes, error) {
 	volumes := env.Informers.Core().V1().PersistentVolumes()
 	c := &Volumes{env: env, volumes: volumes.Lister()}
-	c.loop = runner.NewLoop("pv-protection", env, c.reconcile)
+	c.loop = runner.NewLoop("pvprotection", env, c.reconcile)
 	return c, c.loop.Watch(volumes.Informer(), runner.Handle(func(_, new *v1.PersistentVolume) {
 		if new != nil && decide(new, volumeFinalizer) != keep {
 			c.loop.Add(new.Name)

@@ -43,7 +43,7 @@ func New(env runner.Env) (*Controller, error) {
 		env: env, nodes: core.Nodes().Lister(), pods: core.Pods().Lister(), index: index,
 		first: map[string]map[v1.Taint]time.Time{}, pending: map[string]types.UID{},
 	}
-	c.loop = runner.NewLoop("taint-eviction", env, c.reconcile)
+	c.loop = runner.NewLoop("noexec_taint_pod", env, c.reconcile)
 	if err := c.loop.Watch(core.Nodes().Informer(), runner.Handle(c.nodeChanged)); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ type Controller struct {
 func New(env runner.Env) (*Controller, error) {
 	informer := env.Informers.Core().V1().Secrets()
 	c := &Controller{env: env, secrets: informer.Lister()}
-	c.loop = runner.NewLoop("token-cleaner", env, c.reconcile)
+	c.loop = runner.NewLoop("token_cleaner", env, c.reconcile)
 	return c, c.loop.Watch(informer.Informer(), runner.Handle(func(_, new *v1.Secret) {
 		if new != nil && new.Namespace == metav1.NamespaceSystem && new.Type == v1.SecretTypeBootstrapToken {
 			c.loop.Add(new.Name)

@@ -27,7 +27,7 @@ type Controller struct {
 func New(env runner.Env) (*Controller, error) {
 	jobs := env.Informers.Batch().V1().Jobs()
 	c := &Controller{env: env, jobs: jobs.Lister()}
-	c.loop = runner.NewLoop("ttl-after-finished", env, c.reconcile)
+	c.loop = runner.NewLoop("ttl_jobs_to_delete", env, c.reconcile)
 	return c, c.loop.Watch(jobs.Informer(), runner.Handle(func(_, new *batch.Job) {
 		if new != nil && new.Spec.TTLSecondsAfterFinished != nil {
 			c.loop.Add(runner.Key(new))
