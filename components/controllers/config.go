@@ -3,6 +3,7 @@
 package controllers
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -69,9 +70,9 @@ type Config struct {
 	AllocateNodeCIDRs     bool
 	ClusterCIDR           string // at most one range per address family, comma-separated
 	ServiceClusterIPRange string
-	NodeCIDRMaskSize      int // of the only address family; 0: the defaults below
-	NodeCIDRMaskSizeIPv4  int
-	NodeCIDRMaskSizeIPv6  int
+	NodeCIDRMaskSize      int // of the only address family; 0: what is said for that family
+	NodeCIDRMaskSizeIPv4  int // 0: 24
+	NodeCIDRMaskSizeIPv6  int // 0: 64
 
 	NodeMonitorPeriod         time.Duration // between two looks at all heartbeats
 	NodeMonitorGracePeriod    time.Duration // how long a node may be silent
@@ -126,18 +127,16 @@ type Config struct {
 // DefaultConfig returns upstream's defaults.
 func DefaultConfig() Config {
 	return Config{
-		KubeAPIQPS:           20,
-		KubeAPIBurst:         30,
-		KubeAPIContentType:   runtime.ContentTypeProtobuf,
-		MinResyncPeriod:      12 * time.Hour,
-		Controllers:          []string{"*"},
-		Access:               delegated.Default(),
-		BindAddress:          "0.0.0.0",
-		SecurePort:           10257,
-		Profiling:            profiles.Options{On: true},
-		NodeCIDRMaskSizeIPv4: 24,
-		NodeCIDRMaskSizeIPv6: 64,
-		LeaderElection:       leader.Default("kube-controller-manager"),
+		KubeAPIQPS:         20,
+		KubeAPIBurst:       30,
+		KubeAPIContentType: runtime.ContentTypeProtobuf,
+		MinResyncPeriod:    12 * time.Hour,
+		Controllers:        []string{"*"},
+		Access:             delegated.Default(),
+		BindAddress:        "0.0.0.0",
+		SecurePort:         10257,
+		Profiling:          profiles.Options{On: true},
+		LeaderElection:     leader.Default("kube-controller-manager"),
 
 		NodeMonitorPeriod:         5 * time.Second,
 		NodeMonitorGracePeriod:    50 * time.Second,
@@ -284,7 +283,7 @@ func (c *Config) tune(config *rest.Config) *rest.Config {
 
 // nodeCIDRs reads the flags of node address management.
 func (c *Config) nodeCIDRs() (nodeipam.Options, error) {
-	o := nodeipam.Options{MaskIPv4: c.NodeCIDRMaskSizeIPv4, MaskIPv6: c.NodeCIDRMaskSizeIPv6}
+	o := nodeipam.Options{MaskIPv4: cmp.Or(c.NodeCIDRMaskSizeIPv4, 24), MaskIPv6: cmp.Or(c.NodeCIDRMaskSizeIPv6, 64)}
 	if !c.AllocateNodeCIDRs {
 		return o, nil
 	}
@@ -302,6 +301,12 @@ func (c *Config) nodeCIDRs() (nodeipam.Options, error) {
 		return o, fmt.Errorf("--cluster-cidr %s: give one range, or one of each address family", c.ClusterCIDR)
 	case len(o.ClusterCIDRs) == 2 && c.NodeCIDRMaskSize != 0:
 		return o, errors.New("--node-cidr-mask-size can't be used with two address families: use --node-cidr-mask-size-ipv4 and -ipv6")
+	case c.NodeCIDRMaskSize != 0 && (c.NodeCIDRMaskSizeIPv4 != 0 || c.NodeCIDRMaskSizeIPv6 != 0):
+		return o, errors.New("--node-cidr-mask-size can't be used with --node-cidr-mask-size-ipv4 and -ipv6")
+	case len(o.ClusterCIDRs) == 1 && c.NodeCIDRMaskSizeIPv4 != 0 && !o.ClusterCIDRs[0].Addr().Is4():
+		return o, errors.New("--node-cidr-mask-size-ipv4 can't be used: --cluster-cidr has no IPv4 range")
+	case len(o.ClusterCIDRs) == 1 && c.NodeCIDRMaskSizeIPv6 != 0 && o.ClusterCIDRs[0].Addr().Is4():
+		return o, errors.New("--node-cidr-mask-size-ipv6 can't be used: --cluster-cidr has no IPv6 range")
 	}
 	if c.NodeCIDRMaskSize != 0 {
 		o.MaskIPv4, o.MaskIPv6 = c.NodeCIDRMaskSize, c.NodeCIDRMaskSize

@@ -130,6 +130,9 @@ func TestConfigErrors(t *testing.T) {
 		"--cluster-cidr":                    {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0"},
 		"one of each address family":        {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16,10.1.0.0/16"},
 		"--node-cidr-mask-size can't":       {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16,fd00::/48", "--node-cidr-mask-size=24"},
+		"with --node-cidr-mask-size-ipv4":   {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16", "--node-cidr-mask-size=24", "--node-cidr-mask-size-ipv4=25"},
+		"no IPv4 range":                     {"--allocate-node-cidrs", "--cluster-cidr=fd00::/48", "--node-cidr-mask-size-ipv4=25"},
+		"no IPv6 range":                     {"--allocate-node-cidrs", "--cluster-cidr=10.0.0.0/16", "--node-cidr-mask-size-ipv6=60"},
 		"--node-monitor-grace-period":       {"--node-monitor-grace-period=1s"},
 		"--max-endpoints-per-slice":         {"--max-endpoints-per-slice=0"},
 		csr.LegacyUnknownSignerName:         {"--cluster-signing-legacy-unknown-cert-file=x"},
@@ -219,6 +222,11 @@ func TestTellsOfItself(t *testing.T) {
 	if health != healthy {
 		t.Errorf("health\n%s", health)
 	}
+	for _, path := range []string{"/livez", "/readyz", "/healthz/ping"} { // as upstream's
+		if code, body := get(path); code != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
 	var told struct {
 		Config struct {
 			Kind    string
@@ -228,7 +236,10 @@ func TestTellsOfItself(t *testing.T) {
 				LeaderElection   struct{ ResourceName string }
 				ClientConnection struct{ QPS float32 }
 			}
-			NodeIPAMController         struct{ ServiceCIDR, SecondaryServiceCIDR string }
+			NodeIPAMController struct {
+				ServiceCIDR, SecondaryServiceCIDR                            string
+				NodeCIDRMaskSize, NodeCIDRMaskSizeIPv4, NodeCIDRMaskSizeIPv6 *int
+			}
 			DeploymentController       struct{ ConcurrentDeploymentSyncs int }
 			GarbageCollectorController struct {
 				GCIgnoredResources []struct{ Group, Resource string }
@@ -240,9 +251,16 @@ func TestTellsOfItself(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &told); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
+	sizes := &told.Config.NodeIPAMController // are told as they were asked for
+	for _, size := range []**int{&sizes.NodeCIDRMaskSize, &sizes.NodeCIDRMaskSizeIPv4, &sizes.NodeCIDRMaskSizeIPv6} {
+		if *size == nil || **size != 0 {
+			t.Errorf("a mask size that nobody asked for: %s", text)
+		}
+		*size = nil
+	}
 	got := fmt.Sprint(told.Config)
 	if want := "{KubeControllerManagerConfiguration {[ttl-controller deployment-controller] 12h0m0s {kube-controller-manager} {20}} " +
-		"{10.0.0.0/16 fd00::/108} {5} {[{ events} {events.k8s.io events}]} {8760h0m0s}}"; got != want {
+		"{10.0.0.0/16 fd00::/108 <nil> <nil> <nil>} {5} {[{ events} {events.k8s.io events}]} {8760h0m0s}}"; got != want {
 		t.Errorf("configuration\n%s, want\n%s", got, want)
 	}
 	cancel()

@@ -127,7 +127,7 @@ func (s *Scheduler) serve(ctx context.Context, group *errgroup.Group) error {
 		return errors.Join(err, listener.Close())
 	}
 	server := &diagnostics.Server{
-		Listener: listener, Gate: gate, Metrics: s.metrics.registry, Health: s.elected(), Ready: s.ready(ctx), Certificate: s.serving, Handshakes: c.Handshakes, Profiling: c.Profiling,
+		Listener: listener, Gate: gate, Metrics: s.metrics.registry, Health: s.elected(), Live: []health.Check{health.Ping()}, Ready: s.ready(ctx), Certificate: s.serving, Handshakes: c.Handshakes, Profiling: c.Profiling,
 		Configuration: map[string]any{configz: c.configuration()},
 		More:          map[string]http.Handler{"/metrics/resources": s.resources()},
 		Program:       zpages.New("kube-scheduler", c.Clock.Now, c.CommandLine),

@@ -38,8 +38,11 @@ type Server struct {
 	Handshakes  certs.Handshakes
 	// Metrics are served on /metrics; nil serves none.
 	Metrics prometheus.Gatherer
-	// Health, Live and Ready are what /healthz, /livez and /readyz ask; with no checks they always answer.
-	Health, Live, Ready []health.Check
+	// Health is what /healthz asks; with no checks it always answers. Each check has a path of its own below, unless there
+	// are Later ones.
+	Health []health.Check
+	// Live and Ready are what /livez and /readyz ask; with no checks they aren't there.
+	Live, Ready []health.Check
 	// Later are what /healthz asks besides, as it comes while the component starts; nil for nothing.
 	Later func() []health.Check
 	// Configuration is what /configz answers, by name; nil serves none.
@@ -107,14 +110,18 @@ func (s *Server) handler() http.Handler {
 	if s.Configuration != nil {
 		handlers["/configz"] = http.HandlerFunc(s.configuration)
 	}
-	for name, checks := range map[string][]health.Check{"healthz": s.Health, "livez": s.Live, "readyz": s.Ready} {
-		if len(checks) == 0 {
-			checks = []health.Check{health.Ping()}
-		}
-		maps.Copy(handlers, health.Handlers(name, checks...))
-	}
-	if s.Later != nil {
+	switch {
+	case s.Later != nil:
 		handlers["/healthz"] = health.Growing("healthz", func() []health.Check { return slices.Concat(s.Health, s.Later()) })
+	case len(s.Health) == 0:
+		maps.Copy(handlers, health.Handlers("healthz", health.Ping()))
+	default:
+		maps.Copy(handlers, health.Handlers("healthz", s.Health...))
+	}
+	for name, checks := range map[string][]health.Check{"livez": s.Live, "readyz": s.Ready} {
+		if len(checks) > 0 {
+			maps.Copy(handlers, health.Handlers(name, checks...))
+		}
 	}
 	slis.SLIMetricsWithReset{}.Install(installed(handlers))
 	if s.Metrics != nil {

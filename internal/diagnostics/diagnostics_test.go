@@ -35,7 +35,7 @@ func TestServer(t *testing.T) {
 	}
 	later := func() []health.Check { return []health.Check{{Name: "late", Probe: health.Ping().Probe}} }
 	s := &Server{Profiling: profiles.Options{On: true}, Gate: gate, Listener: listener, Metrics: registry, Program: zpages.New("kube-player", time.Now, flags), Configuration: map[string]any{"player": &metav1.Status{Code: 7}},
-		More: map[string]http.Handler{"/more": http.NotFoundHandler()}, Later: later, Ready: []health.Check{{Name: "caches", Probe: func(*http.Request) error { return errors.New("not filled yet") }}}}
+		More: map[string]http.Handler{"/more": http.NotFoundHandler()}, Later: later, Live: []health.Check{health.Ping()}, Ready: []health.Check{{Name: "caches", Probe: func(*http.Request) error { return errors.New("not filled yet") }}}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
