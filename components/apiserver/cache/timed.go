@@ -2,13 +2,14 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"quintet.dev/quintet/components/apiserver/spent"
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
-// timed is a store that notes how long requests wait for it.
+// timed is a store that notes how long requests wait for it, as far as upstream does.
 type timed struct{ storage.Store }
 
 func (s timed) Get(ctx context.Context, key string) (storage.KeyValue, error) {
@@ -23,18 +24,19 @@ func (s timed) List(ctx context.Context, r storage.Range) (storage.Page, error) 
 	return s.Store.List(ctx, r)
 }
 
+// Create counts if the key exists, which upstream reads then. Transactions themselves are not counted, as upstream's measure
+// of them is lost on the way.
 func (s timed) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (int64, error) {
 	times := spent.From(ctx)
-	defer times.Add(spent.Storage, times.Begin())
-	return s.Store.Create(ctx, key, value, ttl)
+	begin := times.Begin()
+	revision, err := s.Store.Create(ctx, key, value, ttl)
+	if errors.Is(err, storage.ErrExists) {
+		times.Add(spent.Storage, begin)
+	}
+	return revision, err
 }
 
-func (s timed) Update(ctx context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64, error) {
-	times := spent.From(ctx)
-	defer times.Add(spent.Storage, times.Begin())
-	return s.Store.Update(ctx, key, value, expected, ttl)
-}
-
+// Delete counts, as upstream reads what it deletes.
 func (s timed) Delete(ctx context.Context, key string, expected int64) (int64, error) {
 	times := spent.From(ctx)
 	defer times.Add(spent.Storage, times.Begin())
