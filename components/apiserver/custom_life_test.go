@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -289,5 +290,32 @@ func TestCustomResourceMetadata(t *testing.T) {
 	}
 	if list, err := client.List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) != 0 {
 		t.Errorf("left over %v, %v", list, err)
+	}
+}
+
+// TestDefinitionSentAsProtobuf: Go programs leave Allows out beside a schema, which JSON, the form that is stored, has no place for.
+func TestDefinitionSentAsProtobuf(t *testing.T) {
+	f := startDynamic(t)
+	config := f.as("admin")
+	config.ContentType = runtime.ContentTypeProtobuf
+	f.definitions = extensions.NewForConfigOrDie(config)
+	crd := widgetDefinition(t)
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].Schema.OpenAPIV3Schema.Properties["spec"].Properties["notes"] = apiextensionsv1.JSONSchemaProps{
+			Type:                 "object",
+			AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Schema: &apiextensionsv1.JSONSchemaProps{Type: "string"}},
+		}
+	}
+	f.define(t, crd)
+	widget := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Widget", "metadata": map[string]any{"name": "noted"},
+		"spec": map[string]any{"color": "red", "notes": map[string]any{"a": "b"}},
+	}}
+	created, err := f.dynamic.Resource(widgets).Namespace("default").Create(t.Context(), widget, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if note, _, _ := unstructured.NestedString(created.Object, "spec", "notes", "a"); note != "b" {
+		t.Errorf("the note was pruned: %v", created.Object)
 	}
 }

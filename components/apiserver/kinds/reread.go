@@ -3,7 +3,6 @@ package kinds
 import (
 	"encoding/json"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,11 +11,27 @@ import (
 )
 
 // rereaderOf makes of an object what reading it from the store would: structured merge compares lists to the last bit, so what lies in
-// memory must not show where it came from. Empty lists and maps are nil that the store doesn't tell from nil (with asJSON those that
-// JSON leaves out, else all but octets), amounts are read from their canonical form, and times are as exact as the store has them.
+// memory must not show where it came from. Empty lists and maps are nil that the store doesn't tell from nil (all but octets), amounts
+// are read from their canonical form, and times are as exact as the store has them. With asJSON the object goes through that form,
+// whose types have rules of their own: an additionalProperties with a schema allows, whatever protobuf said beside it.
 func rereaderOf(t reflect.Type, asJSON bool) func(obj Object) {
-	plan := sync.OnceValue(func() *rereader { return (&rereadPlanner{asJSON, map[reflect.Type]*rereader{}}).inside(t) })
+	if asJSON {
+		return func(obj Object) { rereadJSON(t, obj) }
+	}
+	plan := sync.OnceValue(func() *rereader { return (&rereadPlanner{known: map[reflect.Type]*rereader{}}).inside(t) })
 	return func(obj Object) { plan().change(reflect.ValueOf(obj)) }
+}
+
+// rereadJSON leaves an object alone that has no such form: it can't have been stored either.
+func rereadJSON(t reflect.Type, obj Object) {
+	form, err := json.Marshal(obj)
+	if err != nil {
+		return
+	}
+	read := reflect.New(t.Elem())
+	if err := json.Unmarshal(form, read.Interface()); err == nil {
+		reflect.ValueOf(obj).Elem().Set(read.Elem())
+	}
 }
 
 // rereader works on a value of the type that it was planned for, whose content can be set, and tells whether it changed something.
@@ -26,12 +41,7 @@ type rereader struct{ do func(v reflect.Value) bool }
 func (d *rereader) change(v reflect.Value) bool { return d != nil && d.do != nil && d.do(v) }
 
 // rereadPlanner makes rereaders. Types may contain themselves.
-type rereadPlanner struct {
-	asJSON bool
-	known  map[reflect.Type]*rereader
-}
-
-var jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+type rereadPlanner struct{ known map[reflect.Type]*rereader }
 
 // inside changes what lies below a value.
 func (p *rereadPlanner) inside(t reflect.Type) *rereader {
@@ -71,7 +81,7 @@ func (d *rereader) items(v reflect.Value) (changed bool) {
 // values changes what is in a map's values. Those that are lists themselves are read as empty ones, if they are not there.
 func (p *rereadPlanner) values(t reflect.Type) func(v reflect.Value) bool {
 	elem := p.inside(t.Elem())
-	lists := !p.asJSON && t.Elem().Kind() == reflect.Slice
+	lists := t.Elem().Kind() == reflect.Slice
 	if elem == nil && !lists {
 		return nil
 	}
@@ -101,8 +111,6 @@ func (p *rereadPlanner) fields(t reflect.Type) func(v reflect.Value) bool {
 		return func(v reflect.Value) bool {
 			return setTime(&v.Addr().Interface().(*metav1.MicroTime).Time, time.Microsecond)
 		}
-	case reflect.PointerTo(t).Implements(jsonMarshaler):
-		return nil
 	}
 	var steps []func(v reflect.Value) bool
 	for i := range t.NumField() {
@@ -112,7 +120,7 @@ func (p *rereadPlanner) fields(t reflect.Type) func(v reflect.Value) bool {
 		}
 		inner := p.inside(f.Type)
 		switch {
-		case p.drops(f):
+		case drops(f.Type):
 			steps = append(steps, func(v reflect.Value) bool {
 				list := v.Field(i)
 				if isEmpty(list) {
@@ -136,17 +144,9 @@ func (p *rereadPlanner) fields(t reflect.Type) func(v reflect.Value) bool {
 	}
 }
 
-// drops tells whether a field is nil when it is read if it was empty.
-func (p *rereadPlanner) drops(f reflect.StructField) bool {
-	switch f.Type.Kind() {
-	case reflect.Map, reflect.Slice:
-	default:
-		return false
-	}
-	if p.asJSON {
-		return strings.Contains(f.Tag.Get("json"), ",omit")
-	}
-	return f.Type.Kind() == reflect.Map || f.Type.Elem().Kind() != reflect.Uint8
+// drops tells whether a list or map of a type is nil when it is read if it was empty.
+func drops(t reflect.Type) bool {
+	return t.Kind() == reflect.Map || t.Kind() == reflect.Slice && t.Elem().Kind() != reflect.Uint8
 }
 
 func isEmpty(v reflect.Value) bool { return v.Len() == 0 && !v.IsNil() }

@@ -33,6 +33,9 @@ func TestRereadIsWhatIsStored(t *testing.T) {
 				if c.FillNoCustom(s); len(s.Versions) == 0 {
 					s.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1"}} // as well
 				}
+			}, func(s *apiextensionsv1.JSONSchemaPropsOrBool, c randfill.Continue) {
+				s.Allows = c.Bool() // which protobuf may leave out where there is a schema
+				s.Schema = &apiextensionsv1.JSONSchemaProps{Type: c.String(5), Required: []string{}}
 			}, func(at *metav1.Time, c randfill.Continue) {
 				*at = metav1.Time{Time: time.Unix(c.Int63n(1e9), c.Int63n(1e9)).UTC()}
 			}, func(at *metav1.MicroTime, c randfill.Continue) {
