@@ -191,13 +191,23 @@ func (w *worker) start(ctx context.Context, pod *v1.Pod, sandbox *runtime.Sandbo
 				retryAt = w.m.Clock.Now().Add(min(time.Second, at.Sub(w.m.Clock.Now())))
 			}
 		}
-	case why == "RunContainerError":
+	case why == "RunContainerError" && !w.untouched(ctx, c.Name):
 		retryAt = time.Time{} // the container that did not start backs off as one that crashed
 	}
 	if image == nil && why != "" && why != "PostStartHookError" {
 		w.m.recordContainer(pod, c, v1.EventTypeWarning, "Failed", "Error: "+err.Error())
 	}
 	w.fail(c.Name, plan.Waiting{Reason: why, Message: err.Error()}, retryAt)
+}
+
+// untouched tells that the engine did not get as far as starting a container: it doesn't count as one that ended.
+func (w *worker) untouched(ctx context.Context, name string) bool {
+	observed, err := w.m.Engine.Pod(ctx, w.uid)
+	if err != nil {
+		return true
+	}
+	run := observed.Container(name)
+	return run == nil || run.State == runtime.Created
 }
 
 // tryStart does the steps; the reason it returns with an error is the one a status reports.

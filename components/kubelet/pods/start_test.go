@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2/textlogger"
 	"k8s.io/utils/clock"
@@ -19,7 +20,14 @@ import (
 )
 
 // broken is an engine that can't start anything.
-type broken struct{ runtime.Engine }
+type broken struct {
+	runtime.Engine
+	left runtime.State // of containers whose start failed
+}
+
+func (b broken) Pod(context.Context, types.UID) (runtime.Pod, error) {
+	return runtime.Pod{Containers: []runtime.Container{{Name: "c", State: b.left}}}, nil
+}
 
 func (broken) Start(context.Context, string) error { return errors.New("no space left on device") }
 
@@ -72,6 +80,22 @@ func TestFailedStartsAreToldOf(t *testing.T) {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("log %q lacks %q", log.String(), want)
 			}
+		}
+	}
+}
+
+// A start that the engine refuses without taking note of it is tried again after a while, not at once and for ever; what the
+// engine noted is left to the back-off of containers that end.
+func TestRefusedStartsWait(t *testing.T) {
+	for left, waits := range map[runtime.State]bool{runtime.Created: true, runtime.Exited: false, runtime.Running: false} {
+		w := newWorker(New(Config{
+			Engine: broken{left: left}, Builder: &spec.Builder{Virtual: true}, Recorder: &record.FakeRecorder{}, Clock: clock.RealClock{},
+		}), "u")
+		w.prepared["c"] = prepared{id: "id", sandbox: "s"}
+		pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c"}}}}
+		w.start(t.Context(), pod, &runtime.Sandbox{ID: "s"}, plan.Action{Kind: plan.StartContainer, Name: "c"})
+		if got := !w.notBefore["c"].IsZero(); got != waits {
+			t.Errorf("%s: waits: %v, want %v", left, got, waits)
 		}
 	}
 }
