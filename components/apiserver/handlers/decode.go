@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -150,12 +151,20 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 	case (got != into || (gvk != nil && gvk.Kind != want.Kind)) && c.kind.Custom != nil && c.isScale():
 		return c.unreadableScale()
 	case got != into || (gvk != nil && gvk.Kind != want.Kind):
-		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: converting (%s.%s) to (%s): unknown conversion",
-			gvk.Kind, gvk.Version, want.Kind, gvk.Version, gvk.Kind, c.innerType(want.Kind)))
+		return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %s", gvk.Kind, gvk.Version, want.Kind, c.notConverted(got, *gvk, want)))
 	case err != nil:
 		return c.strictness(err, gvk, want, body, validation)
 	}
 	return nil
+}
+
+// notConverted says that one kind isn't another, as upstream's conversion does: by the names of Go types.
+func (c *call) notConverted(got runtime.Object, gvk, want schema.GroupVersionKind) string {
+	is := gvk.Version + "." + gvk.Kind
+	if t := reflect.TypeOf(got); t != nil && c.kind.Custom == nil {
+		is = t.Elem().String() // what all groups have is of the package of meta/v1
+	}
+	return fmt.Sprintf("converting (%s) to (%s): unknown conversion", is, c.innerType(want.Kind))
 }
 
 func mismatch(gvk, want schema.GroupVersionKind) error {

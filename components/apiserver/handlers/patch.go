@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -101,69 +102,127 @@ type patcher struct {
 // next patches the current object, in the version of the request.
 func (p *patcher) next(current *cache.Entry) (kinds.Object, error) {
 	into, ok := p.plainly(current.Object)
+	version := p.version
 	if !ok {
-		into = p.version.New()
-		if err := p.merged(current, into); err != nil {
+		var err error
+		if into, version, err = p.merged(current); err != nil {
 			return nil, err
 		}
 	}
-	if p.version.Default != nil {
-		p.version.Default(into)
+	if version.Default != nil {
+		version.Default(into)
 	}
-	hub, err := p.toHub(into)
-	if err != nil {
-		return nil, err
+	hub := into
+	if version.ToHub != nil {
+		var err error
+		if hub, err = version.ToHub(into); err != nil {
+			return nil, err
+		}
 	}
 	return p.track(current.Object, hub, p.options.FieldManager), nil
 }
 
-// merged makes into what becomes of the current object.
-func (p *patcher) merged(current *cache.Entry, into kinds.Object) error {
+// merged makes what becomes of the current object, and tells of which version that is.
+func (p *patcher) merged(current *cache.Entry) (kinds.Object, *kinds.Version, error) {
+	into := p.version.New()
 	if p.kind != types.StrategicMergePatchType {
 		body, err := current.EncodedOnce(p.format(serial.JSON, cache.Whole))
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
-		return p.textual(body, into, p.gvk)
+		return p.textual(body, into)
 	}
 	shown, err := p.fromHub(current.Object)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if err := p.strategic(serial.WithKind(shown, p.gvk), into); err != nil {
-		return err
+		return nil, nil, err
 	}
-	return p.check(into)
+	return into, p.version, p.check(into)
 }
 
-// textual patches JSON by a JSON patch or a merge patch, and reads the outcome.
-func (p *patcher) textual(current []byte, into runtime.Object, gvk schema.GroupVersionKind) error {
-	patched, problems, err := p.patchText(current)
+// textual patches the JSON of an object by a JSON patch or a merge patch, and reads the outcome: of the version that it then says it is of.
+func (p *patcher) textual(current []byte, into kinds.Object) (kinds.Object, *kinds.Version, error) {
+	patched, problems, got, err := p.reread(current, into, p.gvk)
+	if err != nil {
+		return nil, nil, err
+	}
+	obj, version := got.(kinds.Object), p.version
+	if got != into {
+		version = p.call.kind.Version(got.GetObjectKind().GroupVersionKind().GroupVersion())
+	}
+	if version.Check != nil {
+		if err := version.Check(obj); err != nil {
+			return nil, nil, invalidPatch(string(patched), err.Error())
+		}
+	}
+	return obj, version, p.complain(problems, string(patched))
+}
+
+// textualScale does that to a Scale.
+func (p *patcher) textualScale(current []byte, into runtime.Object) error {
+	patched, problems, _, err := p.reread(current, into, p.gvk)
 	if err != nil {
 		return err
 	}
+	return p.complain(problems, string(patched))
+}
+
+// reread patches JSON and reads it: into what is given or, if it is another version of the same then, as that.
+func (p *patcher) reread(current []byte, into runtime.Object, gvk schema.GroupVersionKind) (patched []byte, problems []error, got runtime.Object, err error) {
+	if patched, problems, err = p.patchText(current); err != nil {
+		return nil, nil, nil, err
+	}
 	strict := p.options.FieldValidation != metav1.FieldValidationIgnore
+	if names, ok := versionless(patched); ok && (p.call.kind.Custom == nil || p.isScale()) {
+		if !strict {
+			names = nil
+		}
+		return patched, append(problems, names...), into, nil
+	}
 	got, gotKind, err := p.decoded(patched, serial.JSON, &gvk, into, strict)
 	if s, ok := runtime.AsStrictDecodingError(err); ok {
 		problems = append(problems, s.Errors()...)
 	}
 	switch {
 	case err != nil && (got == nil || !runtime.IsStrictDecodingError(err)):
-		return invalidPatch(string(patched), err.Error())
+		return nil, nil, nil, invalidPatch(string(patched), err.Error())
 	case *gotKind != gvk && p.isCustom(got):
 		if err := p.complain(problems, string(patched)); err != nil {
-			return err
+			return nil, nil, nil, err
 		}
-		return otherKind(got, p.name, gvk)
-	case got != into || *gotKind != gvk:
-		return invalidPatch(string(patched), fmt.Sprintf("the patch makes %s of %s", gotKind, gvk))
+		return nil, nil, nil, otherKind(got, p.name, gvk)
+	case *gotKind != gvk && (got == into || !p.isVersion(*gotKind)):
+		return nil, nil, nil, invalidPatch(string(patched), p.notConverted(got, *gotKind, gvk))
 	}
-	if obj, ok := into.(kinds.Object); ok && !p.isScale() {
-		if err := p.check(obj); err != nil {
-			return invalidPatch(string(patched), err.Error())
+	return patched, problems, got, nil
+}
+
+// isVersion tells whether gvk is a version, served or not, of what the request is about.
+func (p *patcher) isVersion(gvk schema.GroupVersionKind) bool {
+	return !p.isScale() && gvk.Kind == p.gvk.Kind && gvk.Kind == p.call.kind.Name && p.call.kind.Version(gvk.GroupVersion()) != nil
+}
+
+// versionless tells whether a patch took the apiVersion away, and what is wrong then. Upstream takes such JSON for that of its internal
+// types, which are not made for it: of all that an object has nothing is known there.
+func versionless(patched []byte) (problems []error, ok bool) {
+	var top map[string]any
+	if kjson.UnmarshalCaseSensitivePreserveInts(patched, &top) != nil || top == nil {
+		return nil, false
+	}
+	if version := top["apiVersion"]; version != nil && version != "" {
+		return nil, false
+	}
+	if _, ok := top["kind"].(string); !ok && top["kind"] != nil {
+		return nil, false
+	}
+	for _, name := range slices.Sorted(maps.Keys(top)) {
+		if name != "kind" && name != "apiVersion" {
+			problems = append(problems, fmt.Errorf("unknown field %q", name))
 		}
 	}
-	return p.complain(problems, string(patched))
+	return problems, true
 }
 
 // complain treats what strictness found as the client asked for.

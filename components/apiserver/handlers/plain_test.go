@@ -76,11 +76,12 @@ func byMaps(p *patcher, current kinds.Object, into runtime.Object) error {
 	if p.kind == types.StrategicMergePatchType {
 		return p.strategic(current, into)
 	}
-	text, err := json.Marshal(current)
+	text, err := json.Marshal(serial.WithKind(current, p.gvk))
 	if err != nil {
 		return err
 	}
-	return p.textual(text, into, p.gvk)
+	_, _, err = p.textual(text, into.(kinds.Object))
+	return err
 }
 
 // plainPatch makes a patch of some of what an object has, but lists.

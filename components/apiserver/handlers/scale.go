@@ -88,7 +88,7 @@ func (p *patcher) patchedScale(live, into *autoscalingv1.Scale) error {
 	if err != nil {
 		return err
 	}
-	return p.textual(body, into, p.gvk)
+	return p.textualScale(body, into)
 }
 
 // runScale changes an object through its Scale.

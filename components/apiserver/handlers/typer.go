@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"quintet.dev/quintet/components/apiserver/books"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
@@ -24,6 +25,8 @@ type doorTypes struct {
 type described struct {
 	schema *smdschema.Schema
 	ref    smdschema.TypeRef
+	// verbatim tells that something in the objects is kept as a client has written it.
+	verbatim bool
 }
 
 func newDoorTypes(d *door, all managedfields.TypeConverter) *doorTypes {
@@ -39,7 +42,7 @@ func newDoorTypes(d *door, all managedfields.TypeConverter) *doorTypes {
 			if err != nil {
 				return described{}, err
 			}
-			return described{of.Schema(), of.TypeRef()}, nil
+			return described{of.Schema(), of.TypeRef(), books.IsVerbatim(goType.Elem())}, nil
 		})
 	}
 	return t
@@ -89,7 +92,9 @@ func (t *typer) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOpt
 		return nil, err
 	}
 	out := typed.AsTypedUnvalidated(v, d.schema, d.ref) //nolint:staticcheck // see typer
-	t.made = append(t.made, made{out, obj})
+	if !d.verbatim { // else what is converted is written anew before, and white space in it is no difference to other versions
+		t.made = append(t.made, made{out, obj})
+	}
 	return out, nil
 }
 
