@@ -189,3 +189,13 @@ func TestRefusedServicesTakeNothing(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestServiceWithoutName: nothing can be given to it, and the answer has a place for the address that it would have got.
+func TestServiceWithoutName(t *testing.T) {
+	service := &corev1.Service{Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+	_, err := start(t).client(t).CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{})
+	const want = `Service "" is invalid: spec.clusterIPs: Invalid value: [""]: failed to allocate IP: IPAddress.networking.k8s.io `
+	if err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+}

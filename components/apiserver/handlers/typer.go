@@ -92,7 +92,7 @@ func (t *typer) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOpt
 		return nil, err
 	}
 	out := typed.AsTypedUnvalidated(v, d.schema, d.ref) //nolint:staticcheck // see typer
-	if !d.verbatim { // else what is converted is written anew before, and white space in it is no difference to other versions
+	if !d.verbatim {                                    // else what is converted is written anew before, and white space in it is no difference to other versions
 		t.made = append(t.made, made{out, obj})
 	}
 	return out, nil

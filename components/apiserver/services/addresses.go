@@ -63,11 +63,12 @@ func (t *transaction) takeAddresses(new, old *corev1.Service) error {
 	}
 	ips := make([]string, len(new.Spec.IPFamilies))
 	copy(ips, new.Spec.ClusterIPs)
+	asked := slices.Clone(ips)
 	for i, family := range new.Spec.IPFamilies {
 		if i < first {
 			continue
 		}
-		ip, err := t.takeAddress(ips[i], family, new)
+		ip, err := t.takeAddress(ips[i], family, new, asked)
 		if err != nil {
 			return err
 		}
@@ -79,13 +80,13 @@ func (t *transaction) takeAddresses(new, old *corev1.Service) error {
 	return nil
 }
 
-// takeAddress takes one address; want is "" for any.
-func (t *transaction) takeAddress(want string, family corev1.IPFamily, owner *corev1.Service) (string, error) {
+// takeAddress takes one address, of all that are asked for; want is "" for any.
+func (t *transaction) takeAddress(want string, family corev1.IPFamily, owner *corev1.Service, asked []string) (string, error) {
 	refused := func(format string, args ...any) error {
 		if err := t.ctx.Err(); err != nil {
 			return err // it is not the service's fault
 		}
-		return invalid(owner, field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), owner.Spec.ClusterIPs,
+		return invalid(owner, field.ErrorList{field.Invalid(field.NewPath("spec", "clusterIPs"), asked,
 			fmt.Sprintf("failed to allocate IP"+format, args...))})
 	}
 	if want != "" {

@@ -103,21 +103,20 @@ func Percent(v intstr.IntOrString) (int, bool) {
 }
 
 // IsZero reports whether a number or percentage is nothing.
-func IsZero(v *intstr.IntOrString) bool {
-	if v == nil {
-		return true
-	}
-	n, percent := Percent(*v)
-	return percent && n == 0 || v.Type == intstr.Int && v.IntVal == 0
-}
+func IsZero(v *intstr.IntOrString) bool { return amount(v) == 0 }
 
-// IsSome reports whether a number or percentage is more, or less, than nothing. What can't be read is nothing.
-func IsSome(v *intstr.IntOrString) bool {
+// IsSome is the opposite of IsZero.
+func IsSome(v *intstr.IntOrString) bool { return amount(v) != 0 }
+
+// amount is the number of a number or percentage. Text that should be a percentage is the number that it reads as, or else nothing.
+func amount(v *intstr.IntOrString) int {
 	if v == nil {
-		return false
+		return 0
 	}
-	n, percent := Percent(*v)
-	return percent && n != 0 || v.Type == intstr.Int && v.IntVal != 0
+	if n, ok := Percent(*v); ok {
+		return n
+	}
+	return v.IntValue()
 }
 
 // OneOf checks a value that must be set and one of a few.
