@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -12,23 +13,31 @@ import (
 )
 
 // broken remembers which of a cache's values in the store can't be read. They don't silently vanish: reads that would
-// show them fail, as with upstream, until somebody mends or removes them in the store.
+// show them fail, as with upstream, until somebody mends or removes them in the store, or they can be decrypted again.
 type broken struct {
 	mu   sync.Mutex
-	keys map[string]error
+	keys map[string]fault
 	// found collects what the list under way can't read; nil when there is none.
-	found map[string]error
+	found map[string]fault
+	// asked is when it was last tried to decrypt again what could not be.
+	asked time.Time
 }
 
-func (b *broken) add(key string, err error) {
+// fault is why the value that a key has since a revision can't be read.
+type fault struct {
+	err      error
+	revision int64
+}
+
+func (b *broken) add(key string, why fault) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.keys == nil {
-		b.keys = map[string]error{}
+		b.keys = map[string]fault{}
 	}
-	b.keys[key] = err
+	b.keys[key] = why
 	if b.found != nil {
-		b.found[key] = err
+		b.found[key] = why
 	}
 }
 
@@ -43,7 +52,7 @@ func (b *broken) remove(key string) {
 func (b *broken) begin() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.found = map[string]error{}
+	b.found = map[string]fault{}
 }
 
 func (b *broken) settle() {
@@ -58,8 +67,8 @@ func (b *broken) settle() {
 func (b *broken) at(key string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if err := b.keys[key]; err != nil {
-		return errUnreadable(err)
+	if why, ok := b.keys[key]; ok {
+		return errUnreadable(why.err)
 	}
 	return nil
 }
@@ -68,9 +77,9 @@ func (b *broken) at(key string) error {
 func (b *broken) below(prefix string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for key, err := range b.keys {
+	for key, why := range b.keys {
 		if strings.HasPrefix(key, prefix) {
-			return errListed(key, err)
+			return errListed(key, why.err)
 		}
 	}
 	return nil

@@ -158,7 +158,7 @@ func (c *Cache) read(kv *storage.KeyValue) *Entry {
 	e, err := c.decode(kv)
 	if err != nil {
 		klog.ErrorS(err, "An object in the store can't be read; reads of it fail", "key", kv.Key, "revision", kv.Revision)
-		c.broken.add(kv.Key, err)
+		c.broken.add(kv.Key, fault{err, kv.Revision})
 		return nil
 	}
 	c.broken.remove(kv.Key)
@@ -254,11 +254,11 @@ func (c *Cache) apply(events ...storage.Event) {
 func (c *Cache) change(e *storage.Event) {
 	now := &change{revision: e.Revision, at: c.set.config.Clock.Now()}
 	if e.Type == storage.Put {
-		if now.entry = c.flights.landed(e); now.entry == nil {
-			if now.entry = c.read(&e.KeyValue); now.entry == nil {
-				c.lose(e)
-				return
-			}
+		if now.entry = c.flights.landed(e); now.entry != nil {
+			c.broken.remove(e.Key)
+		} else if now.entry = c.read(&e.KeyValue); now.entry == nil {
+			c.lose(e)
+			return
 		}
 		now.prev, _ = c.state.items.Set(now.entry)
 	} else {

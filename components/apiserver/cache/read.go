@@ -25,6 +25,10 @@ func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, e
 		return e, nil
 	}
 	if err := c.broken.at(key); err != nil {
+		c.mend(ctx, key)
+		if e, ok := c.Peek(key); ok {
+			return e, nil
+		}
 		return nil, err
 	}
 	return nil, c.errNotFound(key)
@@ -115,6 +119,7 @@ func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 	if err := c.freshen(ctx, o.ResourceVersion); err != nil {
 		return nil, err
 	}
+	c.mend(ctx, m.prefix)
 	s, revision := c.snapshotNow()
 	if err := c.broken.below(m.prefix); err != nil {
 		return nil, err
@@ -149,6 +154,7 @@ func (c *Cache) listOn(ctx context.Context, o ListOptions, m matcher) (*List, er
 	if err := c.freshen(ctx, ""); err != nil {
 		return nil, err
 	}
+	c.mend(ctx, m.prefix)
 	s, revision := c.snapshotNow()
 	if err := c.broken.below(m.prefix); err != nil {
 		return nil, err

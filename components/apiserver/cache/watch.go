@@ -68,9 +68,7 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 	if err := c.freshenWatch(ctx, o.ResourceVersion, listed); err != nil {
 		return nil, err
 	}
-	if err := c.broken.below(c.scope(o.Namespace)); err != nil {
-		return nil, err
-	}
+	c.mend(ctx, c.scope(o.Namespace))
 	w := &Watcher{
 		cache: c, match: c.matcher(o.Namespace, o.Predicate), after: after,
 		wake: make(chan struct{}, 1), scope: o.Namespace, behind: o.Behind,
@@ -105,6 +103,9 @@ func (c *Cache) join(w *Watcher, initial bool) error {
 	case <-c.closed:
 		return c.errClosed()
 	default:
+	}
+	if err := c.broken.below(w.match.prefix); err != nil {
+		return err
 	}
 	now := c.revisionLocked()
 	switch {

@@ -1,0 +1,76 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"quintet.dev/quintet/components/apiserver/storage"
+)
+
+// mendPause is for how long it isn't tried again to decrypt what could not be.
+const mendPause = 500 * time.Millisecond
+
+// mend reads again what lies below a prefix and could not be decrypted, as who keeps the keys may be back, or may have got the one
+// that was missing. It is called for reads that would fail otherwise, and does nothing if another one has tried a moment ago.
+func (c *Cache) mend(ctx context.Context, prefix string) {
+	for key, revision := range c.broken.sealed(prefix, c.set.config.Clock.Now()) {
+		kv, err := c.set.config.Store.Get(ctx, key)
+		if errors.Is(err, storage.ErrNotFound) || err == nil && kv.Revision != revision {
+			continue // of which the watch tells
+		}
+		if err != nil {
+			return
+		}
+		e, err := c.decode(&kv)
+		if err != nil {
+			return
+		}
+		c.putBack(e)
+	}
+}
+
+// putBack takes an entry into the state that could not be read when it came. Nobody has begun to watch without it, or could go on
+// from before.
+func (c *Cache) putBack(e *Entry) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.loaded || !c.broken.mended(e.Key, e.Revision) {
+		return
+	}
+	c.state.items.Set(e)
+	c.enter(e)
+	c.view, c.kept = nil, nil
+}
+
+// sealed are the keys below a prefix whose values can't be decrypted, with their revisions, if it is time to try that again.
+func (b *broken) sealed(prefix string, now time.Time) map[string]int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.keys) == 0 || now.Sub(b.asked) < mendPause {
+		return nil
+	}
+	var out map[string]int64
+	for key, why := range b.keys {
+		if _, ok := why.err.(undecrypted); ok && strings.HasPrefix(key, prefix) {
+			if out == nil {
+				out, b.asked = map[string]int64{}, now
+			}
+			out[key] = why.revision
+		}
+	}
+	return out
+}
+
+// mended forgets that the value that a key has since a revision can't be read, and tells whether it was so. What a list under way
+// finds stays.
+func (b *broken) mended(key string, revision int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	why, ok := b.keys[key]
+	if ok = ok && why.revision == revision; ok {
+		delete(b.keys, key)
+	}
+	return ok
+}
