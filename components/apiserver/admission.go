@@ -9,6 +9,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/admission"
 	"quintet.dev/quintet/components/apiserver/admission/dynamic"
 	"quintet.dev/quintet/components/apiserver/gates"
+	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/measures"
 )
@@ -25,7 +26,7 @@ func (c *Config) addAdmissionFlags(fs *pflag.FlagSet) {
 func (s *Server) makeAdmission() (err error) {
 	s.admission, err = admission.New(admission.Config{
 		Only: s.config.OnlyAdmission, Enable: s.config.EnableAdmission, Disable: s.config.DisableAdmission, File: s.config.AdmissionFile,
-		Objects: s.local, Authorizer: s.authz, AnyNodeAudience: !s.gates.On(gates.ServiceAccountNodeAudienceRestriction), Escalation: s.authz.Escalation(), Clock: s.config.Clock,
+		Objects: handlers.Whole{Local: s.local}, Authorizer: s.authz, AnyNodeAudience: !s.gates.On(gates.ServiceAccountNodeAudienceRestriction), Escalation: s.authz.Escalation(), Clock: s.config.Clock,
 		NotReadySeconds: s.config.NotReadySeconds, UnreachableSeconds: s.config.UnreachableSeconds,
 		Meter: measures.NewAdmission(s.registry), PodSecurity: s.podSecurity(),
 		Dynamic: dynamic.Config{

@@ -3,6 +3,7 @@ package apiserver_test
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,5 +76,31 @@ func TestUnreadableObject(t *testing.T) {
 	}
 	if _, err := client.Secrets("").List(t.Context(), metav1.ListOptions{}); err != nil {
 		t.Errorf("list of others: %v", err)
+	}
+}
+
+// TestUnreadableWebhook: nothing is let in past a webhook of which nobody can tell whom it is to be asked about.
+func TestUnreadableWebhook(t *testing.T) {
+	for _, resource := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations", "validatingadmissionpolicybindings"} {
+		t.Run(resource, func(t *testing.T) {
+			store := memory.New(nil)
+			t.Cleanup(func() { _ = store.Close() })
+			at, err := store.Create(t.Context(), "/registry/"+resource+"/bad", []byte("nonsense"), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			client := start(t, withoutServiceAccounts, func(c *apiserver.Config) { c.Store = store }).client(t).CoreV1().ConfigMaps("default")
+			_, err = client.Create(t.Context(), configMapFor("one"), metav1.CreateOptions{})
+			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "not yet ready to handle request") {
+				t.Errorf("created: %v", err)
+			}
+			if _, err := store.Delete(t.Context(), "/registry/"+resource+"/bad", at); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "a write is let in", func() bool {
+				_, err := client.Create(t.Context(), configMapFor("one"), metav1.CreateOptions{})
+				return err == nil
+			})
+		})
 	}
 }

@@ -74,3 +74,14 @@ func (b *broken) mended(key string, revision int64) bool {
 	}
 	return ok
 }
+
+// Fault is why PeekList doesn't show all that there is in a namespace ("" for all): something can't be read, or nothing has come yet,
+// though that was waited for. It is nil if PeekList does.
+func (c *Cache) Fault(ctx context.Context, namespace string) error {
+	if err := c.WaitReady(ctx); err != nil {
+		return c.errStore(err, "list")
+	}
+	prefix := c.scope(namespace)
+	c.mend(ctx, prefix)
+	return c.broken.below(prefix)
+}

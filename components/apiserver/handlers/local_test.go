@@ -7,7 +7,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -110,5 +112,40 @@ func TestFeedOfRestoredStore(t *testing.T) {
 	}
 	if told != 2 {
 		t.Errorf("told %d times", told)
+	}
+}
+
+// TestWhole: what can't be read is neither left out nor not found.
+func TestWhole(t *testing.T) {
+	store := memory.New(nil)
+	if _, err := store.Create(t.Context(), "/registry/configmaps/a/bad", []byte("nonsense"), 0); err != nil {
+		t.Fatal(err)
+	}
+	maps, resource := configMapsIn(t, store), corev1.Resource("configmaps")
+	if err := maps.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w := Whole{&Local{api: &API{}, doors: map[schema.GroupResource]*door{resource: {kind: maps.Kind(), cache: maps}}}}
+	if list, err := w.List(t.Context(), resource, "a"); !apierrors.IsInternalError(err) {
+		t.Errorf("listed %v, %v", list, err)
+	}
+	if list, err := w.List(t.Context(), resource, "b"); len(list) > 0 || err != nil {
+		t.Errorf("listed beside it %v, %v", list, err)
+	}
+	if got, err := w.Get(t.Context(), resource, "a", "bad"); !apierrors.IsInternalError(err) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got, err := w.Get(t.Context(), resource, "a", "none"); !apierrors.IsNotFound(err) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	set, err := cache.NewSet(cache.Config{Store: store}) // which doesn't run
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.doors[resource].cache = set.Add(maps.Kind())
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	if list, err := w.List(impatient, resource, "b"); err == nil {
+		t.Errorf("listed %v before anything has come", list)
 	}
 }

@@ -96,8 +96,11 @@ func (l *lazy) plugin(ctx context.Context, a admission.Attributes) (admission.In
 		return *made, nil
 	}
 	configured, err := l.config.Objects.List(ctx, l.trigger, "")
-	if len(configured) == 0 || err != nil {
-		return nil, err
+	if err != nil { // some can't be read: nobody knows what there is to do
+		return nil, admission.NewForbidden(a, errors.New("not yet ready to handle request"))
+	}
+	if len(configured) == 0 {
+		return nil, nil
 	}
 	m, err := l.start()
 	if err != nil {
