@@ -273,7 +273,7 @@ func (e *Engine) mounts(wanted []runtime.Mount) []mount.Mount {
 }
 
 // startGrace is what a start that is under way may take after its context ended.
-const startGrace = 10 * time.Second
+const startGrace = 2 * time.Second
 
 // Start implements runtime.Runtime. What was begun is done, though ctx ends: the engine counts a start whose client went
 // away as failed, and a container that failed to start may be its pod's end.
