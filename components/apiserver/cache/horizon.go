@@ -85,6 +85,9 @@ func (h *horizon) wait(ctx context.Context, c clock.Clock, revision int64, nudge
 		case <-w.done:
 			return nil
 		case <-ctx.Done():
+			if h.revision.Load() >= revision { // while nudge took the time
+				return nil
+			}
 			return ctx.Err()
 		case <-timer.C():
 			nudge(ctx)

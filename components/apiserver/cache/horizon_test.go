@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"k8s.io/utils/clock"
 )
 
 // TestAskerAsksAgain: a store that is silent for a while costs nobody their answer, be it who asked first or who came then, and
@@ -25,5 +27,20 @@ func TestAskerAsksAgain(t *testing.T) {
 	defer cancel()
 	if _, err := a.current(brief); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a silent store: %v", err)
+	}
+}
+
+// TestSlowNudge: what is reached while the store is nudged, for as long as there is time, is reached.
+func TestSlowNudge(t *testing.T) {
+	for range 30 {
+		var h horizon
+		ctx, cancel := context.WithCancel(t.Context())
+		err := h.wait(ctx, clock.RealClock{}, 5, func(context.Context) {
+			h.advance(5)
+			cancel()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
