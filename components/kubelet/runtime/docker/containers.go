@@ -83,9 +83,12 @@ func (e *Engine) newSandbox(ctx context.Context, host *container.HostConfig, spe
 // startSandbox starts the sandbox. Where the machine forbids to protect a process from the OOM killer the engine
 // fails without telling that reason, so it is tried once more without, and the lesson kept if that helps.
 func (e *Engine) startSandbox(ctx context.Context, id string, host *container.HostConfig, spec *runtime.SandboxSpec) (string, error) {
-	_, err := e.api.ContainerStart(ctx, id, client.ContainerStartOptions{})
+	err := e.Start(ctx, id)
 	if err == nil {
 		return id, nil
+	}
+	if ctx.Err() != nil {
+		return "", err // given up: the engine may yet start it, and whoever looks next finds it
 	}
 	if removeErr := e.Remove(context.WithoutCancel(ctx), id); removeErr != nil {
 		return "", fmt.Errorf("%w (and remove it: %v)", err, removeErr)

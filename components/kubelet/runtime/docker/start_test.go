@@ -19,6 +19,8 @@ import (
 type pretended struct {
 	start func(score int) error // of a container with this OOM score
 	made  []*container.HostConfig
+	// removed counts containers
+	removed int
 }
 
 func (p *pretended) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -46,6 +48,7 @@ func (p *pretended) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	case r.Method == http.MethodDelete:
+		p.removed++
 		w.WriteHeader(http.StatusNoContent)
 	default: // ping and info
 		fmt.Fprint(w, "{}")
@@ -83,6 +86,26 @@ func TestStartIsNotGivenUp(t *testing.T) {
 	}
 	if err := e.Start(ctx, id); !errors.Is(err, context.Canceled) {
 		t.Errorf("a start after the end: %v", err)
+	}
+}
+
+// A sandbox is not removed from under an engine that starts it: engines lose track of its address then.
+func TestSandboxIsNotGivenUp(t *testing.T) {
+	for name, answer := range map[string]error{"started": nil, "failed": errors.New("too late")} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			e, api := pretend(t, func(int) error {
+				cancel()
+				return answer
+			})
+			id, err := e.CreateSandbox(ctx, &runtime.SandboxSpec{Image: "i"})
+			if (err == nil) != (answer == nil) || (id != "") != (answer == nil) {
+				t.Errorf("got %q, %v", id, err)
+			}
+			if api.removed > 0 || len(api.made) != 1 {
+				t.Errorf("%d made, %d removed", len(api.made), api.removed)
+			}
+		})
 	}
 }
 
