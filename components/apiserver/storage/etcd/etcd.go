@@ -161,6 +161,8 @@ func (s *Store) Create(ctx context.Context, key string, value []byte, ttl time.D
 	k := []byte(key)
 	response, err := s.txn(ctx, k, 0, put(k, value, lease), nil)
 	switch {
+	case s.leases.lost(ttl, lease, err):
+		return s.Create(ctx, key, value, ttl)
 	case err != nil:
 		return 0, err
 	case !response.Succeeded:
@@ -176,7 +178,11 @@ func (s *Store) Update(ctx context.Context, key string, value []byte, expected i
 		return 0, translate(err)
 	}
 	k := []byte(key)
-	return s.swap(ctx, k, expected, put(k, value, lease))
+	revision, err := s.swap(ctx, k, expected, put(k, value, lease))
+	if s.leases.lost(ttl, lease, err) {
+		return s.Update(ctx, key, value, expected, ttl)
+	}
+	return revision, err
 }
 
 // Delete implements storage.Store.

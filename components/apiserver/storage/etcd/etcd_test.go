@@ -158,3 +158,33 @@ func TestSlowLeases(t *testing.T) {
 		t.Errorf("%d keys are counted", keys)
 	}
 }
+
+// TestLostLease: keys that end are written though the store no longer knows the lease that others were given, as after it was restored.
+func TestLostLease(t *testing.T) {
+	s, err := New(Config{Endpoints: []string{etcdtest.Start(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	lose := func() {
+		t.Helper()
+		if _, err := s.client.Revoke(t.Context(), s.leases.current[time.Hour].id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Create(t.Context(), "/a", nil, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	lose()
+	revision, err := s.Create(t.Context(), "/b", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Update(t.Context(), "/b", nil, revision, time.Hour); err != nil {
+		t.Errorf("an update: %v", err)
+	}
+	lose()
+	if _, err := s.Create(t.Context(), "/c", nil, time.Hour); err != nil {
+		t.Errorf("a creation: %v", err)
+	}
+}

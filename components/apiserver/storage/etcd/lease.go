@@ -2,10 +2,12 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"math"
 	"sync"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -93,4 +95,18 @@ func (l *leases) grant(ctx context.Context, ttl time.Duration) (clientv3.LeaseID
 	}
 	l.current[ttl] = &lease{id: resp.ID, until: time.Now().Add(reuse), keys: 1}
 	return resp.ID, nil
+}
+
+// lost tells whether a write failed as the store doesn't know its lease: it was restored, say. Nothing of the write has happened then, and
+// it is to be done again: nobody is given that lease any more.
+func (l *leases) lost(ttl time.Duration, id clientv3.LeaseID, err error) bool {
+	if id == clientv3.NoLease || !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := l.current[ttl]; now != nil && now.id == id {
+		delete(l.current, ttl)
+	}
+	return true
 }
