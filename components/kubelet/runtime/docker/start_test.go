@@ -89,7 +89,7 @@ func TestStartIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// A sandbox is not removed from under an engine that starts it: engines lose track of its address then.
+// A sandbox is not removed from under an engine that starts it: its pod, which goes on, would need another at once.
 func TestSandboxIsNotGivenUp(t *testing.T) {
 	for name, answer := range map[string]error{"started": nil, "failed": errors.New("too late")} {
 		t.Run(name, func(t *testing.T) {
