@@ -59,10 +59,14 @@ func (s *source) list(ctx context.Context, _ metav1.ListOptions) (runtime.Object
 		case watch.Bookmark:
 			list.ResourceVersion = event.Object.(kinds.Object).GetResourceVersion()
 			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.listed != nil {
+				s.listed.Stop() // nobody came to watch on from there
+			}
 			s.listed = w
-			s.mu.Unlock()
 			return list, nil
 		case watch.Error:
+			w.Stop()
 			return nil, apierrors.FromObject(event.Object)
 		}
 	}
