@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -164,5 +165,37 @@ func TestPoliciesChange(t *testing.T) {
 	}
 	if w := f.create(t, "w", "spec: {color: red}"); w.Object["spec"].(map[string]any)["color"] != "blue" {
 		t.Errorf("widget %v", w.Object["spec"])
+	}
+}
+
+// TestPolicyOfAnotherVersion: a policy that changes objects is not able to where it counts for a request because that is for another
+// version of what its rules name. So it is with upstream, whatever the version is.
+func TestPolicyOfAnotherVersion(t *testing.T) {
+	f := start(t)
+	c := f.client(t)
+	match := matching("horizontalpodautoscalers")
+	match.ResourceRules[0].APIGroups, match.ResourceRules[0].APIVersions = []string{"autoscaling"}, []string{"v2"}
+	made := &policiesv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: policiesv1.MutatingAdmissionPolicySpec{
+		MatchConstraints: match, ReinvocationPolicy: policiesv1.NeverReinvocationPolicy,
+		Mutations: []policiesv1.Mutation{{PatchType: policiesv1.PatchTypeApplyConfiguration, ApplyConfiguration: &policiesv1.ApplyConfiguration{
+			Expression: `Object{metadata: Object.metadata{labels: {"a": "b"}}}`}}},
+	}}
+	api := c.AdmissionregistrationV1()
+	if _, err := api.MutatingAdmissionPolicies().Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &policiesv1.MutatingAdmissionPolicyBinding{ObjectMeta: made.ObjectMeta, Spec: policiesv1.MutatingAdmissionPolicyBindingSpec{PolicyName: "p"}}
+	if _, err := api.MutatingAdmissionPolicyBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const scaler = `{"apiVersion":"autoscaling/%s","kind":"HorizontalPodAutoscaler","metadata":{"name":"%[1]s"},"spec":{"maxReplicas":1,"scaleTargetRef":{"apiVersion":"apps/v1","kind":"A","name":"b"}}}`
+	const path = "/apis/autoscaling/%s/namespaces/default/horizontalpodautoscalers"
+	if code, answer, _ := f.raw(t, "POST", fmt.Sprintf(path, "v2"), "application/json", fmt.Sprintf(scaler, "v2")); code != 201 || !strings.Contains(answer, `"labels":{"a":"b"}`) {
+		t.Errorf("%d %s", code, answer)
+	}
+	code, message, _ := f.raw(t, "POST", fmt.Sprintf(path, "v1"), "application/json", fmt.Sprintf(scaler, "v1"))
+	const want = "policy 'p' with binding 'p' denied request: converting (v2.HorizontalPodAutoscaler) to (v1.HorizontalPodAutoscaler): unknown conversion"
+	if code != 403 || !strings.Contains(message, want) {
+		t.Errorf("%d %s, want %s", code, message, want)
 	}
 }

@@ -3,6 +3,7 @@ package handlers
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -163,7 +164,8 @@ func convert(in runtime.Object, from, to *kinds.Version) (runtime.Object, error)
 	return obj, err
 }
 
-// ConvertToVersion implements runtime.ObjectConvertor.
+// ConvertToVersion implements runtime.ObjectConvertor. Between two versions of a kind that has Go types it fails, as upstream's does, which
+// knows of no way but by internal types: a policy that mutates objects in another version than the request's is refused by that.
 func (i *interfaces) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	known, _, err := i.config.Scheme.ObjectKinds(in)
 	if u, ok := in.(runtime.Unstructured); ok {
@@ -174,14 +176,25 @@ func (i *interfaces) ConvertToVersion(in runtime.Object, target runtime.GroupVer
 	}
 	gvk, ok := target.KindForGroupVersionKinds(known)
 	if !ok {
-		return nil, runtime.NewNotRegisteredErrForTarget("quintet", reflect.TypeOf(in), target)
+		return nil, runtime.NewNotRegisteredErrForTarget(i.config.Scheme.Name(), i.goType(in), target)
 	}
 	out, err := i.New(gvk)
 	if err != nil {
 		return nil, err
 	}
+	if _, free := out.(runtime.Unstructured); !free && !slices.Contains(known, gvk) {
+		return nil, fmt.Errorf("converting (%s) to (%s): unknown conversion", i.goType(in), reflect.TypeOf(out).Elem())
+	}
 	out.GetObjectKind().SetGroupVersionKind(gvk)
 	return out, i.Convert(in, out, nil)
+}
+
+// goType is the Go type of an object, or that of which its unstructured content is.
+func (i *interfaces) goType(obj runtime.Object) reflect.Type {
+	if typed, err := i.typed(obj); err == nil {
+		obj = typed
+	}
+	return reflect.TypeOf(obj).Elem()
 }
 
 // ConvertFieldLabel implements runtime.ObjectConvertor.
