@@ -156,6 +156,21 @@ func TestDefinitionEnds(t *testing.T) {
 	}
 }
 
+// TestDefinitionGoesWhateverThePolicy: the deletion of a definition asks nothing of the garbage collector, so that it goes without one.
+func TestDefinitionGoesWhateverThePolicy(t *testing.T) {
+	for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan} {
+		f := startCustom(t)
+		definitions := f.definitions.ApiextensionsV1().CustomResourceDefinitions()
+		if err := definitions.Delete(t.Context(), "widgets.example.com", metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the definition is gone", func() bool {
+			_, err := definitions.Get(t.Context(), "widgets.example.com", metav1.GetOptions{})
+			return apierrors.IsNotFound(err)
+		})
+	}
+}
+
 // TestDefaultsOfWhatWasWritten: an object is answered as it will be read, also where a write made room for defaults.
 func TestDefaultsOfWhatWasWritten(t *testing.T) {
 	f := startCustom(t)

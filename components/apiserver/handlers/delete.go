@@ -209,8 +209,9 @@ func (c *call) marked(old kinds.Object, options *metav1.DeleteOptions) (kinds.Ob
 	if err != nil {
 		return nil, err
 	}
-	finalizers, changed := c.collectorFinalizers(obj.GetFinalizers(), options)
-	if changed {
+	finalizers := obj.GetFinalizers()
+	if asked, changed := c.collectorFinalizers(finalizers, options); changed && !(c.kind.Strategy.CollectedLater && c.markedFirst(old)) {
+		finalizers = asked
 		obj.SetFinalizers(finalizers)
 	}
 	if graceful {

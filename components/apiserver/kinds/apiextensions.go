@@ -21,7 +21,7 @@ func customResourceDefinitions() *Kind {
 			Meta: MetaNothing, AnyFinalizer: true,
 			PrepareCreate: apiextensions.PrepareCreate, PrepareUpdate: apiextensions.PrepareUpdate,
 			Validate: apiextensions.Validate, ValidateUpdate: apiextensions.ValidateUpdate, Warnings: apiextensions.Warnings,
-			Held: apiextensions.Held, Terminate: apiextensions.Terminate,
+			Held: apiextensions.Held, Terminate: apiextensions.Terminate, CollectedLater: true,
 			StorePreconditions: true,
 			Reset:              []string{"status"},
 		},

@@ -84,6 +84,7 @@ type strategy[P Object] struct {
 	ReturnDeleted       bool
 	OrphanByDefault     bool
 	NoDependents        bool
+	CollectedLater      bool
 	OrphanWarning       string
 	// Reset lists the fields that writes through this strategy don't touch, as dotted paths, for all versions.
 	Reset []string
@@ -178,7 +179,7 @@ func (s strategy[P]) erase(versions []Version) Strategy {
 	out := Strategy{
 		ValidateName: s.ValidateName, Meta: s.Meta, AnyFinalizer: s.AnyFinalizer, NoGeneratedNames: s.NoGeneratedNames,
 		CreateOnUpdate: s.CreateOnUpdate, CreateOnApply: s.CreateOnApply, UnconditionalUpdate: s.UnconditionalUpdate,
-		OrphanByDefault: s.OrphanByDefault, NoDependents: s.NoDependents,
+		OrphanByDefault: s.OrphanByDefault, NoDependents: s.NoDependents, CollectedLater: s.CollectedLater,
 		OrphanWarning: s.OrphanWarning, ReturnDeleted: s.ReturnDeleted, StorePreconditions: s.StorePreconditions,
 		Canonicalize: apply1(s.Canonicalize), Terminate: apply1(s.Terminate),
 		ResetFields: resetFields(versions, s.Reset),

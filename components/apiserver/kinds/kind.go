@@ -216,6 +216,8 @@ type Strategy struct {
 	OrphanByDefault bool
 	// NoDependents: deletions ask nothing of the garbage collector, whatever their propagation policy.
 	NoDependents bool
+	// CollectedLater: the deletion that only marks the object (see Held) asks nothing of the garbage collector; what follows may.
+	CollectedLater bool
 	// OrphanWarning is told to those who delete without saying what becomes of dependents; "" tells nothing.
 	OrphanWarning string
 	// ResetFields are the fields, by API version ("apps/v1"), that this strategy resets on writes, and that server-side
