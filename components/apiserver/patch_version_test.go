@@ -86,3 +86,16 @@ func TestWhiteSpaceAndVersions(t *testing.T) {
 		t.Errorf("managed fields %s, want %s", strings.Join(got, ", "), want)
 	}
 }
+
+// TestTrustBundleWithFaults: what is wrong with the name is told before what is wrong with the rest of the metadata.
+func TestTrustBundleWithFaults(t *testing.T) {
+	f := start(t, func(c *apiserver.Config) {
+		c.RuntimeConfig, c.FeatureGates = map[string]string{"certificates.k8s.io/v1beta1": "true"}, map[string]bool{"ClusterTrustBundle": true}
+	})
+	const bundle = `{"apiVersion":"certificates.k8s.io/v1beta1","kind":"ClusterTrustBundle","metadata":{"name":"a:b","labels":{"A B":"c"}},"spec":{"trustBundle":"x"}}`
+	code, message, _ := f.raw(t, "POST", "/apis/certificates.k8s.io/v1beta1/clustertrustbundles", "application/json", bundle)
+	name, label, pem := strings.Index(message, "metadata.name"), strings.Index(message, "metadata.labels"), strings.Index(message, "spec.trustBundle")
+	if code != 422 || name < 0 || label < name || pem < label {
+		t.Errorf("%d %s", code, message)
+	}
+}

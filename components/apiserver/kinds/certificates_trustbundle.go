@@ -1,6 +1,8 @@
 package kinds
 
 import (
+	"context"
+
 	certificatesv1alpha1 "k8s.io/api/certificates/v1alpha1"
 	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -11,7 +13,7 @@ import (
 
 func clusterTrustBundles() *Kind {
 	type bundle = certificatesv1beta1.ClusterTrustBundle
-	return define(row[*bundle]{
+	k := define(row[*bundle]{
 		Name: "ClusterTrustBundle", Resource: "clustertrustbundles", Cluster: true,
 		Hub:    certificatesv1beta1.SchemeGroupVersion,
 		Gate:   gates.ClusterTrustBundle,
@@ -21,7 +23,7 @@ func clusterTrustBundles() *Kind {
 			ValidateAmong: func(new, old *bundle, meta MetaErrors) field.ErrorList {
 				return certificates.ValidateBundleUpdate(new, old, meta.Object, meta.Change)
 			},
-			ValidateName: func(string, bool) []string { return nil }, // Validate does, as it depends on the signer
+			ValidateName: func(string, bool) []string { return nil }, // BundleNames does, as it depends on the signer
 		},
 		Columns: certificates.BundleColumns(),
 		Row:     certificates.BundleRow,
@@ -29,4 +31,8 @@ func clusterTrustBundles() *Kind {
 			"spec.signerName": func(b *bundle) string { return b.Spec.SignerName },
 		},
 	})
+	k.Strategy.Authorize = func(_ context.Context, obj Object) field.ErrorList { // upstream tells of names before the rest of the metadata
+		return certificates.BundleNames(obj.(*bundle))
+	}
+	return k
 }

@@ -171,7 +171,7 @@ type Strategy struct {
 	PrepareCreate func(ctx context.Context, obj Object)
 	// PrepareUpdate restores what this update may not touch and raises the generation when the spec changed.
 	PrepareUpdate func(ctx context.Context, new, old Object)
-	// Authorize tells what of a new object its creator has no right to; clients are told of that first.
+	// Authorize tells what of a new object its creator has no right to, or what else clients are told of first.
 	Authorize func(ctx context.Context, obj Object) field.ErrorList
 	// Validate checks an object to be created, besides its ObjectMeta, which handlers check with ValidateName.
 	Validate func(ctx context.Context, obj Object) field.ErrorList

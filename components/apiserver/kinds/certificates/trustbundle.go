@@ -19,15 +19,15 @@ type trustBundle = certificatesv1beta1.ClusterTrustBundle
 // maxTrustBundle bounds the certificates of a bundle, in bytes.
 const maxTrustBundle = 1 << 20
 
-// ValidateBundle checks a bundle of certificates that clients trust, and its name, which begins with the signer's.
+// ValidateBundle checks a bundle of certificates that clients trust, but for its names.
 func ValidateBundle(b *trustBundle) field.ErrorList {
-	return slices.Concat(bundleNames(b), bundleSigner(b), bundlePEM(b.Spec.TrustBundle))
+	return slices.Concat(bundleSigner(b), bundlePEM(b.Spec.TrustBundle))
 }
 
 // ValidateBundleUpdate checks a change: the signer stays, and certificates that do are not looked at again. Of the metadata is told
 // what is wrong with the object, and later with the change.
 func ValidateBundleUpdate(new, old *trustBundle, object, change field.ErrorList) field.ErrorList {
-	errs := slices.Concat(object, bundleNames(new), bundleSigner(new))
+	errs := slices.Concat(object, BundleNames(new), bundleSigner(new))
 	if new.Spec.TrustBundle != old.Spec.TrustBundle {
 		errs = append(errs, bundlePEM(new.Spec.TrustBundle)...)
 	}
@@ -35,7 +35,8 @@ func ValidateBundleUpdate(new, old *trustBundle, object, change field.ErrorList)
 	return append(errs, validation.ValidateImmutableField(new.Spec.SignerName, old.Spec.SignerName, field.NewPath("spec", "signerName"))...)
 }
 
-func bundleNames(b *trustBundle) field.ErrorList {
+// BundleNames checks the names of a bundle, which begin with the signer's.
+func BundleNames(b *trustBundle) field.ErrorList {
 	var errs field.ErrorList
 	path := field.NewPath("metadata")
 	if b.GenerateName != "" {

@@ -56,7 +56,7 @@ func TestValidateBundle(t *testing.T) {
 		"rest of name":   {bundle("a.b:c:_", "a.b/c", one), "a lowercase RFC 1123 subdomain"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			errs := ValidateBundle(test.b)
+			errs := append(BundleNames(test.b), ValidateBundle(test.b)...)
 			if (len(errs) == 0) != (test.want == "") || test.want != "" && !strings.Contains(errs.ToAggregate().Error(), test.want) {
 				t.Errorf("%v, want %q", errs, test.want)
 			}
