@@ -3,6 +3,7 @@ package apiserver_test
 import (
 	"context"
 	"net"
+	"path"
 	"strings"
 	"testing"
 	"time"
@@ -14,11 +15,16 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
-// TestUnreadableRole: a server that needs what it can't read is not ready, and gets so when that is mended.
-func TestUnreadableRole(t *testing.T) {
+// TestUnreadableAtStart: a server that needs what it can't read is not ready, and gets so when that is mended.
+func TestUnreadableAtStart(t *testing.T) {
+	for _, resource := range []string{"clusterroles", "apiextensions.k8s.io/customresourcedefinitions"} {
+		t.Run(path.Base(resource), func(t *testing.T) { startBeside(t, "/registry/"+resource+"/bad") })
+	}
+}
+
+func startBeside(t *testing.T, key string) {
 	store := memory.New(nil)
 	defer store.Close()
-	const key = "/registry/clusterroles/bad"
 	at, err := store.Create(t.Context(), key, []byte("nonsense"), 0)
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +44,7 @@ func TestUnreadableRole(t *testing.T) {
 	}()
 	select {
 	case <-server.Ready():
-		t.Fatal("ready without its roles")
+		t.Fatal("ready without what can't be read")
 	case err := <-done:
 		done <- nil
 		t.Fatalf("ended: %v", err)
@@ -52,6 +58,41 @@ func TestUnreadableRole(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Error("it doesn't get ready")
 	}
+}
+
+// TestUnreadableDefinition: a resource that is served stays so while its definition can't be read.
+func TestUnreadableDefinition(t *testing.T) {
+	store := memory.New(nil)
+	t.Cleanup(func() { _ = store.Close() })
+	f := startDynamic(t, func(c *apiserver.Config) { c.Store = store })
+	f.define(t, widgetDefinition(t))
+	const key = "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
+	kv, err := store.Get(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := store.Update(t.Context(), key, []byte("nonsense"), kv.Revision, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func() error {
+		_, err := f.dynamic.Resource(widgets).Namespace("default").List(t.Context(), metav1.ListOptions{})
+		return err
+	}
+	eventually(t, "the definition can't be read", func() bool {
+		_, err := f.definitions.ApiextensionsV1().CustomResourceDefinitions().List(t.Context(), metav1.ListOptions{})
+		return apierrors.IsInternalError(err)
+	})
+	for range 50 { // what is taken away is so a moment later
+		if err := list(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if _, err := store.Delete(t.Context(), key, at); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "what isn't defined any more isn't served", func() bool { return apierrors.IsNotFound(list()) })
 }
 
 // TestUnreadableObject fails the reads that would show it, and no other; it ends nothing.

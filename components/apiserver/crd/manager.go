@@ -32,7 +32,8 @@ import (
 
 // Config of a Manager.
 type Config struct {
-	// Objects reaches the definitions, and the objects that they define once they are installed.
+	// Objects reaches the definitions, and the objects that they define once they are installed. Its lists are whole, or fail: the
+	// resource of a definition that can't be read stays as it is.
 	Objects objects.Store
 	// Install makes these rows all the custom resources that are served, and returns when they are. Group versions are
 	// defined whether or not any row is of them.
@@ -91,8 +92,22 @@ func New(config Config) *Manager {
 	}
 }
 
-// Sync serves what is defined now. It is called before Run, so that a server isn't ready without its resources.
-func (m *Manager) Sync(ctx context.Context) error { return unlessStopped(m.pass(ctx)) }
+// Sync serves what is defined now. It is called before Run, so that a server isn't ready without its resources: while a definition
+// can't be read it goes on trying.
+func (m *Manager) Sync(ctx context.Context) error {
+	for {
+		err := unlessStopped(m.pass(ctx))
+		if err == nil || errors.Is(err, context.Canceled) {
+			return err
+		}
+		klog.FromContext(ctx).Error(err, "Custom resources can't be served yet; trying again")
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-m.config.Clock.After(retryPause):
+		}
+	}
+}
 
 // unlessStopped makes what is seen of a server that stops look like it.
 func unlessStopped(err error) error {
