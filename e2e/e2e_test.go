@@ -72,8 +72,8 @@ func see(t *testing.T, c *cluster.Cluster) *world {
 	return &world{Cluster: c, Gomega: g, t: t, client: client}
 }
 
-// expectNoPanic fails a test during which a request made an API server panic: it answers 500 and goes on, so that nothing
-// else need show it.
+// expectNoPanic fails a test during which a request made an API server panic: it cuts the request off and goes on, so that
+// nothing else need show it.
 func expectNoPanic(t *testing.T, c *cluster.Cluster) {
 	var b bytes.Buffer
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
