@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -202,6 +203,7 @@ func (c Config) complete() (Config, error) {
 		c.BindAddress = net.IPv4(127, 0, 0, 1)
 	}
 	orElse(&c.EtcdPrefix, "/registry")
+	c.EtcdPrefix = path.Join("/", c.EtcdPrefix) // as upstream reads it
 	orElse(&c.ServiceClusterIPRange, "10.0.0.0/24")
 	orElse(&c.ServiceNodePortRange, "30000-32767")
 	if len(c.ServiceAccountIssuers) == 0 {
