@@ -169,7 +169,7 @@ func TestNodeProxy(t *testing.T) {
 	}
 }
 
-// TestShellNeedsCreate: a WebSocket into a pod is a GET, but takes the same permission as the POST of SPDY.
+// TestShellNeedsCreate: a WebSocket into a pod is a GET, but takes the same permission as the POST of SPDY; so does any other GET.
 func TestShellNeedsCreate(t *testing.T) {
 	f := start(t, withoutServiceAccounts)
 	client := f.client(t)
@@ -206,8 +206,13 @@ func TestShellNeedsCreate(t *testing.T) {
 		return err == nil && out.Status.Allowed
 	}
 	waitUntil(t, func() bool { return allowed("get") })
-	if err := run(); err == nil || !strings.Contains(err.Error(), "cannot create resource") {
+	const refused = `pods "p" is forbidden`
+	if err := run(); err == nil || !strings.Contains(err.Error(), refused) {
 		t.Errorf("with get only: %v", err)
+	}
+	plain := f.clientOf(t, f.as("alice")).CoreV1().RESTClient().Get().Namespace("default").Resource("pods").Name("p").SubResource("exec")
+	if err := plain.Do(t.Context()).Error(); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), refused) {
+		t.Errorf("a plain GET with get only: %v", err)
 	}
 	grant("get", "create")
 	waitUntil(t, func() bool { return allowed("create") })

@@ -79,10 +79,19 @@ type UnsureError struct{ Err error }
 func (e *UnsureError) Error() string { return e.Err.Error() }
 func (e *UnsureError) Unwrap() error { return e.Err }
 
+// TooLargeError is a write that the store did not take for its size. It is answered as Err, which is of the API.
+type TooLargeError struct{ Err error }
+
+func (e *TooLargeError) Error() string { return e.Err.Error() }
+func (e *TooLargeError) Unwrap() error { return e.Err }
+
 // errWrite makes a status error of a write that failed in the store.
 func (c *Cache) errWrite(err error, verb string) error {
-	if err == nil {
+	switch {
+	case err == nil:
 		return nil
+	case errors.Is(err, storage.ErrTooLarge):
+		return &TooLargeError{errPlain(err)}
 	}
 	return &UnsureError{c.errStore(err, verb)}
 }

@@ -26,7 +26,7 @@ func (p *patcher) applyObject() error {
 	}
 	ch := change{
 		next:    func(current *cache.Entry) (kinds.Object, error) { return p.apply(current.Object, wanted) },
-		options: updateOf(p.options), dryRun: p.options.DryRun,
+		options: updateOf(p.options), dryRun: p.options.DryRun, owns: true,
 	}
 	if p.sub == nil || p.strategy.CreateOnUpdate || p.strategy.CreateOnApply {
 		ch.create = createOf(p.options.DryRun, p.options.FieldManager, p.options.FieldValidation)

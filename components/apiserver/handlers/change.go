@@ -32,6 +32,10 @@ type change struct {
 	dryRun  []string
 	// uid is the identity that the current object must have, "" for any.
 	uid types.UID
+	// owns says that the managed fields are what the change is about: they aren't given up for an object that is too large with them.
+	owns bool
+	// bare leaves the managed fields out.
+	bare bool
 }
 
 // maxRaces bounds the turns between finding an object gone and finding it there again.
@@ -41,6 +45,10 @@ const maxRaces = 5
 func (c *call) run(ch change) (e *cache.Entry, created bool, err error) {
 	for range maxRaces {
 		e, err = c.replace(ch)
+		if !ch.owns && isTooLarge(err) {
+			ch.bare = true
+			e, err = c.replace(ch)
+		}
 		if !apierrors.IsNotFound(err) {
 			return e, false, unrefused(err)
 		}
@@ -71,7 +79,13 @@ func (c *call) insertFirst(ch change) (*cache.Entry, error) {
 	}
 	obj.SetResourceVersion("")
 	wipe(obj)
-	return c.insert(obj, ch.create, ch.dryRun)
+	return c.insert(obj, ch.create, ch.dryRun, ch.owns)
+}
+
+// isTooLarge tells whether the store did not take an object for its size.
+func isTooLarge(err error) bool {
+	var large *cache.TooLargeError
+	return errors.As(err, &large)
 }
 
 // otherUID is the conflict of a change that names another identity than the object has; "" if there is none.
@@ -90,10 +104,7 @@ func (c *call) mayCreate() error {
 	if c.api.config.Authorizer == nil {
 		return nil
 	}
-	a := authorizer.AttributesRecord{
-		User: c.user(), Verb: "create", Namespace: c.info.Namespace, APIGroup: c.info.APIGroup, APIVersion: c.info.APIVersion,
-		Resource: c.info.Resource, Subresource: c.info.Subresource, Name: c.info.Name, ResourceRequest: true, Path: c.info.Path,
-	}
+	a := c.asVerb("create")
 	decision, reason, err := c.api.config.Authorizer.Authorize(c.ctx, a)
 	switch {
 	case decision == authorizer.DecisionAllow:
@@ -102,6 +113,14 @@ func (c *call) mayCreate() error {
 		return apierrors.NewInternalError(err)
 	}
 	return answer.Forbidden(a, reason)
+}
+
+// asVerb is the request as authorizers see it, with another verb.
+func (c *call) asVerb(verb string) authorizer.AttributesRecord {
+	return authorizer.AttributesRecord{
+		User: c.user(), Verb: verb, Namespace: c.info.Namespace, APIGroup: c.info.APIGroup, APIVersion: c.info.APIVersion,
+		Resource: c.info.Resource, Subresource: c.info.Subresource, Name: c.info.Name, ResourceRequest: true, Path: c.info.Path,
+	}
 }
 
 // errRemove says that a change leaves an object behind that only waited for it to go.
@@ -191,6 +210,9 @@ func (c *call) wanted(ch change, a attributes, current *cache.Entry) (kinds.Obje
 		return nil, err
 	}
 	c.dropDuplicateOwners(obj, duplicateOwnersAdmitted)
+	if ch.bare {
+		obj.SetManagedFields(nil)
+	}
 	if err := c.settleVersion(obj, old); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"errors"
 	"net/url"
 	"strconv"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/conversion/queryparams"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/streaming/pkg/httpstream/wsstream"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 )
 
 // connected serves a subresource that takes over the connection. RBAC has seen the HTTP method as a verb of that
@@ -20,9 +21,6 @@ import (
 func (c *call) connected() error {
 	if len(c.r.URL.Query()["dryRun"]) > 0 && c.sub.Name != "log" {
 		return apierrors.NewBadRequest("dryRun is not supported")
-	}
-	if err := c.mayUpgrade(); err != nil {
-		return err
 	}
 	options, err := c.connectOptions()
 	if err != nil {
@@ -33,18 +31,29 @@ func (c *call) connected() error {
 			return err
 		}
 	}
+	if err := c.mayConnect(); err != nil {
+		return err
+	}
 	return c.connect(c.w, c.r, c.namespace, c.name)
 }
 
-// mayUpgrade asks for create where a GET becomes a WebSocket into a pod: who may only read must not get a shell
-// (KEP-5539 made the verb the same as for SPDY, which is a POST).
-func (c *call) mayUpgrade() error {
-	if c.api.config.NoUpgradeCheck || c.verb != "get" || !wsstream.IsWebSocketRequest(c.r) || c.kind.Resource != "pods" {
+// mayConnect asks for create where another verb leads into a pod, as the GET of a WebSocket does: who may only read must not get a
+// shell (KEP-5539 made the verb the same as for SPDY, which is a POST).
+func (c *call) mayConnect() error {
+	if c.api.config.NoUpgradeCheck || c.verb == "create" || c.kind.Resource != "pods" || c.api.config.Authorizer == nil {
 		return nil
 	}
 	switch c.sub.Name {
 	case "exec", "attach", "portforward":
-		return c.mayCreate()
+	default:
+		return nil
+	}
+	decision, reason, err := c.api.config.Authorizer.Authorize(c.ctx, c.asVerb("create"))
+	switch {
+	case err != nil:
+		return err
+	case decision != authorizer.DecisionAllow:
+		return apierrors.NewForbidden(c.resource, c.name, errors.New(reason))
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func (c *call) create() error {
 	}
 	c.dropDuplicateOwners(obj, duplicateOwners)
 	obj = c.track(nil, obj, o.FieldManager)
-	e, err := c.insert(obj, o, o.DryRun)
+	e, err := c.insert(obj, o, o.DryRun, false)
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,9 @@ var errEnding = errors.New("create not allowed while custom resource definition 
 // maxNames bounds how often a generated name that is taken is replaced by another.
 const maxNames = 8
 
-// insert takes a new hub object through admission and strategy into the store.
-func (c *call) insert(obj kinds.Object, options *metav1.CreateOptions, dryRun []string) (*cache.Entry, error) {
+// insert takes a new hub object through admission and strategy into the store: without its managed fields if it is too large with
+// them, unless they are what the write is about (owns).
+func (c *call) insert(obj kinds.Object, options *metav1.CreateOptions, dryRun []string, owns bool) (*cache.Entry, error) {
 	if err := c.ending(obj); err != nil {
 		return nil, err
 	}
@@ -74,6 +75,10 @@ func (c *call) insert(obj kinds.Object, options *metav1.CreateOptions, dryRun []
 			next = copyOf(obj) // what follows changes it, and may have to be done again
 		}
 		e, err := c.insertOnce(next, a)
+		if !owns && isTooLarge(err) {
+			next.SetManagedFields(nil)
+			e, err = c.insertOnce(next, a)
+		}
 		if err == nil || !generated || !apierrors.IsAlreadyExists(err) || attempt == maxNames {
 			return e, err
 		}

@@ -20,6 +20,8 @@ var (
 	ErrCompacted = errors.New("storage: revision is compacted")
 	// ErrFuture: the revision asked for lies ahead of the store's.
 	ErrFuture = errors.New("storage: revision is in the future")
+	// ErrTooLarge: the store takes no value of that size; it is found with errors.Is, its text is the store's.
+	ErrTooLarge = errors.New("storage: value is too large")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("storage: closed")
 )
@@ -96,9 +98,9 @@ type Store interface {
 	// List reads a range. Errors: ErrCompacted, ErrFuture.
 	List(ctx context.Context, r Range) (Page, error)
 	// Create writes a key that must not exist and returns its revision. The key is removed after ttl unless ttl is 0.
-	// Errors: ErrExists.
+	// Errors: ErrExists, ErrTooLarge.
 	Create(ctx context.Context, key string, value []byte, ttl time.Duration) (int64, error)
-	// Update replaces a value that must be at revision expected. ttl as in Create. Errors: *ConflictError.
+	// Update replaces a value that must be at revision expected. ttl as in Create. Errors: *ConflictError, ErrTooLarge.
 	Update(ctx context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64, error)
 	// Delete removes a key that must be at revision expected. Errors: *ConflictError.
 	Delete(ctx context.Context, key string, expected int64) (int64, error)

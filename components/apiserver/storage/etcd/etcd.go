@@ -22,6 +22,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	certutil "k8s.io/client-go/util/cert"
 
 	"quintet.dev/quintet/components/apiserver/storage"
@@ -243,6 +245,19 @@ func translate(err error) error {
 	//lint:ignore SA1019 what the client returns after Close
 	case errors.Is(err, grpc.ErrClientConnClosing):
 		return storage.ErrClosed
+	case errors.Is(err, rpctypes.ErrRequestTooLarge), unsendable(err):
+		return tooLarge{err}
 	}
 	return err // in etcd's words
+}
+
+// tooLarge is storage.ErrTooLarge in etcd's words.
+type tooLarge struct{ error }
+
+func (tooLarge) Is(target error) bool { return target == storage.ErrTooLarge }
+
+// unsendable tells whether a request was so large that the client didn't even send it.
+func unsendable(err error) bool {
+	s, ok := status.FromError(err)
+	return ok && s.Code() == codes.ResourceExhausted && strings.Contains(s.Message(), "trying to send message larger than max")
 }

@@ -19,6 +19,22 @@ import (
 // half goes, since history lies in memory here.
 const keptRevisions = 10_000
 
+// maxRequest is how many bytes a key and its value may have: etcd's default (--max-request-bytes), so that what fits here fits there.
+const maxRequest = 3 << 19
+
+// tooLarge is in etcd's words, since clients know the failure by them.
+type tooLarge struct{}
+
+func (tooLarge) Error() string        { return "etcdserver: request is too large" }
+func (tooLarge) Is(target error) bool { return target == storage.ErrTooLarge }
+
+func fits(key string, value []byte) error {
+	if len(key)+len(value) > maxRequest {
+		return tooLarge{}
+	}
+	return nil
+}
+
 // Store keeps every version of every key that is not compacted, and the events that made them. Each write makes exactly
 // one revision and one event.
 type Store struct {
@@ -154,6 +170,9 @@ func inPrefix(key, prefix string) bool {
 
 // Create implements storage.Store.
 func (s *Store) Create(_ context.Context, key string, value []byte, ttl time.Duration) (int64, error) {
+	if err := fits(key, value); err != nil {
+		return 0, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -167,6 +186,9 @@ func (s *Store) Create(_ context.Context, key string, value []byte, ttl time.Dur
 
 // Update implements storage.Store.
 func (s *Store) Update(_ context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64, error) {
+	if err := fits(key, value); err != nil {
+		return 0, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.expect(key, expected); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,7 @@ func Run(t *testing.T, fresh func(t *testing.T) storage.Store) {
 		"CreateGetUpdateDelete": writes,
 		"Conflicts":             conflicts,
 		"RacingUpdates":         racingUpdates,
+		"TooLarge":              tooLarge,
 		"Paging":                paging,
 		"ListAtRevision":        listAtRevision,
 		"PrefixIsAFolder":       folders,
@@ -185,6 +187,20 @@ func conflicts(t *testing.T, s *tester) {
 	wantConflict(err, 0, "")
 	_, err = s.Delete(s.ctx, s.prefix+"gone", first)
 	wantConflict(err, 0, "")
+}
+
+// tooLarge writes values that are larger than what etcd takes, and than what its client sends.
+func tooLarge(t *testing.T, s *tester) {
+	first := s.create("a", strings.Repeat("x", 1<<20))
+	for _, size := range []int{7 << 18, 3 << 20} {
+		_, err := s.Create(s.ctx, s.prefix+"b", make([]byte, size), 0)
+		s.wantErr(err, storage.ErrTooLarge)
+		_, err = s.Update(s.ctx, s.prefix+"a", make([]byte, size), first, 0)
+		s.wantErr(err, storage.ErrTooLarge)
+	}
+	if page := s.list(storage.Range{}); len(page.Items) != 1 || page.Items[0].Revision != first {
+		t.Fatalf("refused writes left something behind: %d keys", len(page.Items))
+	}
 }
 
 func racingUpdates(t *testing.T, s *tester) {
