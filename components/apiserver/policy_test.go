@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	policiesv1 "k8s.io/api/admissionregistration/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
@@ -197,5 +199,44 @@ func TestPolicyOfAnotherVersion(t *testing.T) {
 	const want = "policy 'p' with binding 'p' denied request: converting (v2.HorizontalPodAutoscaler) to (v1.HorizontalPodAutoscaler): unknown conversion"
 	if code != 403 || !strings.Contains(message, want) {
 		t.Errorf("%d %s, want %s", code, message, want)
+	}
+}
+
+// TestPoliciesSeeWebhooks: a policy for everything counts for what configures webhooks, but neither for policies nor for reviews.
+func TestPoliciesSeeWebhooks(t *testing.T) {
+	f := start(t)
+	c := f.client(t)
+	api := c.AdmissionregistrationV1()
+	made := &policiesv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "nothing"}, Spec: policiesv1.ValidatingAdmissionPolicySpec{
+		MatchConstraints: matching("*"), Validations: []policiesv1.Validation{{Expression: "false"}},
+	}}
+	if _, err := api.ValidatingAdmissionPolicies().Create(t.Context(), made, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &policiesv1.ValidatingAdmissionPolicyBinding{ObjectMeta: made.ObjectMeta, Spec: policiesv1.ValidatingAdmissionPolicyBindingSpec{
+		PolicyName: "nothing", ValidationActions: []policiesv1.ValidationAction{policiesv1.Deny}}}
+	if _, err := api.ValidatingAdmissionPolicyBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	name := metav1.ObjectMeta{Name: "w"}
+	for _, create := range []func() error{
+		func() error {
+			_, err := api.ValidatingWebhookConfigurations().Create(t.Context(), &policiesv1.ValidatingWebhookConfiguration{ObjectMeta: name}, metav1.CreateOptions{})
+			return err
+		},
+		func() error {
+			_, err := api.MutatingWebhookConfigurations().Create(t.Context(), &policiesv1.MutatingWebhookConfiguration{ObjectMeta: name}, metav1.CreateOptions{})
+			return err
+		},
+	} {
+		if err := create(); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "'nothing' with binding 'nothing' denied request") {
+			t.Errorf("webhooks: %v", err)
+		}
+	}
+	if _, err := c.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{}); err != nil {
+		t.Errorf("review: %v", err)
+	}
+	if err := api.ValidatingAdmissionPolicies().Delete(t.Context(), "nothing", metav1.DeleteOptions{}); err != nil {
+		t.Errorf("policy: %v", err)
 	}
 }

@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/informers"
@@ -47,7 +46,8 @@ type Config struct {
 type lazy struct {
 	*admission.Handler
 	config  *Config
-	trigger schema.GroupResource // of what there must be one for the plug-in to have something to do
+	trigger schema.GroupResource            // of what there must be one for the plug-in to have something to do
+	exempt  func(admission.Attributes) bool // what passes the plug-in by
 	build   func(parts) (admission.Interface, error)
 
 	made atomic.Pointer[admission.Interface]
@@ -66,9 +66,12 @@ type making struct {
 	err  error
 }
 
-func newLazy(config *Config, trigger string, build func(parts) (admission.Interface, error), operations ...admission.Operation) *lazy {
+func newLazy(
+	config *Config, trigger string, exempt func(admission.Attributes) bool, build func(parts) (admission.Interface, error),
+	operations ...admission.Operation,
+) *lazy {
 	return &lazy{
-		Handler: admission.NewHandler(operations...), config: config, build: build,
+		Handler: admission.NewHandler(operations...), config: config, exempt: exempt, build: build,
 		trigger: admissionregistrationv1.Resource(trigger),
 	}
 }
@@ -86,10 +89,9 @@ func (l *lazy) Run(ctx context.Context) error {
 	return nil
 }
 
-// plugin returns the plug-in, or nil if there is nothing for it to do. What configures admission is not itself admitted by
-// webhooks and policies, or nobody could mend them.
+// plugin returns the plug-in, or nil if there is nothing for it to do.
 func (l *lazy) plugin(ctx context.Context, a admission.Attributes) (admission.Interface, error) {
-	if rules.IsExemptAdmissionConfigurationResource(a) {
+	if l.exempt(a) {
 		return nil, nil
 	}
 	if made := l.made.Load(); made != nil {

@@ -44,7 +44,7 @@ func TestOneMakingForAll(t *testing.T) {
 		Kinds: func() []*kinds.Kind { return nil },
 	}
 	begun, made, ready := make(chan struct{}, 2), 0, make(chan struct{})
-	v := Validator{newLazy(config, "validatingwebhookconfigurations", func(parts) (admission.Interface, error) {
+	v := Validator{newLazy(config, "validatingwebhookconfigurations", beyondPolicies, func(parts) (admission.Interface, error) {
 		made++
 		begun <- struct{}{}
 		return slow{admission.NewHandler(admission.Create), ready}, nil

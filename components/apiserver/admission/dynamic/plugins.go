@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	policyconfig "k8s.io/apiserver/pkg/admission/plugin/policy/config"
@@ -12,6 +14,7 @@ import (
 	validatingpolicy "k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	webhookconfig "k8s.io/apiserver/pkg/admission/plugin/webhook/config"
 	mutatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/mutating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/rules"
 	validatingwebhook "k8s.io/apiserver/pkg/admission/plugin/webhook/validating"
 	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/util/webhook"
@@ -27,14 +30,14 @@ const (
 
 // NewMutatingWebhook returns the plug-in with its configuration (WebhookAdmissionConfiguration; nil for none).
 func NewMutatingWebhook(config *Config, file []byte) (Mutator, error) {
-	return Mutator{newLazy(config, "mutatingwebhookconfigurations", func(parts) (admission.Interface, error) {
+	return Mutator{newLazy(config, "mutatingwebhookconfigurations", rules.IsExemptAdmissionConfigurationResource, func(parts) (admission.Interface, error) {
 		return mutatingwebhook.NewMutatingWebhook(reader(file))
 	}, admission.Connect, admission.Create, admission.Delete, admission.Update)}, checkWebhooks(file)
 }
 
 // NewValidatingWebhook returns the plug-in with its configuration (WebhookAdmissionConfiguration; nil for none).
 func NewValidatingWebhook(config *Config, file []byte) (Validator, error) {
-	return Validator{newLazy(config, "validatingwebhookconfigurations", func(parts) (admission.Interface, error) {
+	return Validator{newLazy(config, "validatingwebhookconfigurations", rules.IsExemptAdmissionConfigurationResource, func(parts) (admission.Interface, error) {
 		return validatingwebhook.NewValidatingAdmissionWebhook(reader(file))
 	}, admission.Connect, admission.Create, admission.Delete, admission.Update)}, checkWebhooks(file)
 }
@@ -46,7 +49,7 @@ func NewMutatingPolicy(config *Config, file []byte) (Mutator, error) {
 	if err == nil {
 		err = checkManifests("policy", parsed.StaticManifestsDir)
 	}
-	return Mutator{newLazy(config, "mutatingadmissionpolicybindings", func(p parts) (admission.Interface, error) {
+	return Mutator{newLazy(config, "mutatingadmissionpolicybindings", beyondPolicies, func(parts) (admission.Interface, error) {
 		made, err := mutatingpolicy.NewPlugin(reader(file))
 		if err != nil {
 			return nil, err
@@ -62,7 +65,7 @@ func NewValidatingPolicy(config *Config, file []byte) (Validator, error) {
 	if err == nil {
 		err = checkManifests("policy", parsed.StaticManifestsDir)
 	}
-	return Validator{newLazy(config, "validatingadmissionpolicybindings", func(parts) (admission.Interface, error) {
+	return Validator{newLazy(config, "validatingadmissionpolicybindings", beyondPolicies, func(parts) (admission.Interface, error) {
 		made, err := validatingpolicy.NewPlugin(reader(file))
 		if err != nil {
 			return nil, err
@@ -80,6 +83,20 @@ var reviews = []schema.GroupResource{
 	{Group: "authorization.k8s.io", Resource: "selfsubjectaccessreviews"},
 	{Group: "authorization.k8s.io", Resource: "selfsubjectrulesreviews"},
 	{Group: "authorization.k8s.io", Resource: "subjectaccessreviews"},
+}
+
+// beyondPolicies tells whether policies don't see a request: they see what configures webhooks, but not themselves, or nobody could
+// mend them.
+func beyondPolicies(a admission.Attributes) bool {
+	resource := a.GetResource().GroupResource()
+	return slices.Contains(policies, resource) || slices.Contains(reviews, resource)
+}
+
+var policies = []schema.GroupResource{
+	admissionregistrationv1.Resource("validatingadmissionpolicies"),
+	admissionregistrationv1.Resource("validatingadmissionpolicybindings"),
+	admissionregistrationv1.Resource("mutatingadmissionpolicies"),
+	admissionregistrationv1.Resource("mutatingadmissionpolicybindings"),
 }
 
 // reader is nil for a plug-in without a configuration file.
