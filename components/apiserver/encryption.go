@@ -54,7 +54,7 @@ func (s *Server) resourceOf() func(key string) (schema.GroupResource, bool) {
 func (s *Server) keyChecks() []health.Check {
 	var out []health.Check
 	for _, c := range s.keys.Checks() {
-		out = append(out, health.Check(c))
+		out = append(out, health.Check{Name: c.Name, Probe: c.Probe})
 	}
 	return out
 }

@@ -97,9 +97,9 @@ func (s *Server) placeChecks(ready bool) []health.Check {
 	if ready {
 		name, override, timeout = "etcd-readiness", "etcd-override-readiness-%d", s.config.EtcdReadyTimeout
 	}
-	checks := []health.Check{{Name: name, Probe: s.places[0].answers(timeout)}}
+	checks := []health.Check{{Name: name, Group: name, Probe: s.places[0].answers(timeout)}}
 	for i, p := range s.places[1:] {
-		checks = append(checks, health.Check{Name: fmt.Sprintf(override, i), Probe: p.answers(timeout)})
+		checks = append(checks, health.Check{Name: fmt.Sprintf(override, i), Group: name, Probe: p.answers(timeout)})
 	}
 	return checks
 }

@@ -16,8 +16,6 @@ import (
 	"k8s.io/component-base/logs"
 	logsapi "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // --logging-format=json
-
-	"quintet.dev/quintet/internal/release"
 )
 
 // Config is what a component takes from its command line.
@@ -63,15 +61,18 @@ func Execute(ctx context.Context, p Program, args []string, stderr io.Writer) in
 
 func build(p Program) *cobra.Command {
 	logging := logsapi.NewLoggingConfiguration()
+	version := &versionFlag{}
 	cmd := &cobra.Command{
 		Use:           p.Name,
 		Short:         p.Short,
 		Example:       p.Example,
-		Version:       release.Get().GitVersion,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if version.print {
+				return version.write(cmd.OutOrStdout())
+			}
 			if err := logsapi.ValidateAndApply(logging, nil); err != nil {
 				return err
 			}
@@ -80,6 +81,7 @@ func build(p Program) *cobra.Command {
 	}
 	cmd.SetGlobalNormalizationFunc(cliflag.WordSepNormalizeFunc)
 	logsapi.AddFlags(logging, cmd.Flags())
+	version.addTo(cmd.Flags())
 	p.Config.AddFlags(cmd.Flags())
 	return cmd
 }

@@ -5,15 +5,17 @@ package health
 import (
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-base/metrics/prometheus/slis"
 )
 
 // Check is one named condition of health.
 type Check struct {
 	Name string
+	// Group is another name that the check can be excluded by, together with others of its kind; "" for none.
+	Group string
 	// Probe tells what is wrong, or nil. It is called with every request, and must be quick.
 	Probe func(r *http.Request) error
 }
@@ -61,13 +63,19 @@ func plain(w http.ResponseWriter) {
 func whole(name string, checks []Check) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
-		excluded := query["exclude"]
+		excluded := sets.New(query["exclude"]...)
+		unknown := excluded.Clone()
 		var report strings.Builder
 		failed := false
 		for _, c := range checks {
-			if i := slices.Index(excluded, c.Name); i >= 0 {
-				excluded = slices.Delete(slices.Clone(excluded), i, i+1)
+			if excluded.Has(c.Name) {
+				unknown.Delete(c.Name)
 				fmt.Fprintf(&report, "[+]%s excluded: ok\n", c.Name)
+				continue
+			}
+			if c.Group != "" && excluded.Has(c.Group) {
+				unknown.Delete(c.Group)
+				fmt.Fprintf(&report, "[+]%s excluded with %s: ok\n", c.Name, c.Group)
 				continue
 			}
 			if err := c.Probe(r); err != nil {
@@ -80,10 +88,10 @@ func whole(name string, checks []Check) http.HandlerFunc {
 			slis.ObserveHealthcheck(r.Context(), c.Name, name, slis.Success)
 			fmt.Fprintf(&report, "[+]%s ok\n", c.Name)
 		}
-		if len(excluded) > 0 {
-			quoted := make([]string, len(excluded))
-			for i, e := range excluded {
-				quoted[i] = fmt.Sprintf("%q", e)
+		if len(unknown) > 0 {
+			quoted := make([]string, 0, len(unknown))
+			for _, e := range sets.List(unknown) {
+				quoted = append(quoted, fmt.Sprintf("%q", e))
 			}
 			fmt.Fprintf(&report, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(quoted, ", "))
 		}

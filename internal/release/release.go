@@ -2,9 +2,12 @@
 package release
 
 import (
+	"fmt"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 
+	apiutil "k8s.io/apimachinery/pkg/util/version"
 	apiversion "k8s.io/apimachinery/pkg/version"
 	"k8s.io/component-base/version"
 )
@@ -12,8 +15,36 @@ import (
 // fallback is the release of the modules that the API's types come from, for programs that no release was stamped into.
 const fallback = "v1.36.6"
 
+// reported is the version that the command line of the process gave; nil for none. It belongs to the process, as what is linked
+// into it does.
+var reported atomic.Pointer[string]
+
 // Get returns what was stamped into the program when it was linked (see the Makefile), or else what Go knows of it.
-func Get() apiversion.Info { return complete(version.Get(), debug.ReadBuildInfo) }
+func Get() apiversion.Info {
+	info := complete(version.Get(), debug.ReadBuildInfo)
+	if text := reported.Load(); text != nil {
+		info.GitVersion = *text
+	}
+	return info
+}
+
+// Report makes the process say that it is of another version than Get has told until now. As with upstream's --version flag that may
+// only say more of the same release: v1.36.6-custom of v1.36.6.
+func Report(text string) error {
+	asked, err := apiutil.ParseSemantic(text)
+	if err != nil {
+		return err
+	}
+	own, err := apiutil.ParseSemantic(Get().GitVersion)
+	if err != nil {
+		return err
+	}
+	if asked.Major() != own.Major() || asked.Minor() != own.Minor() || asked.Patch() != own.Patch() {
+		return fmt.Errorf("version %q must match major/minor/patch of default version %q", text, Get().GitVersion)
+	}
+	reported.Store(&text)
+	return nil
+}
 
 func complete(info apiversion.Info, build func() (*debug.BuildInfo, bool)) apiversion.Info {
 	if !strings.HasPrefix(info.GitVersion, "v1.") {

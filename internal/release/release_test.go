@@ -43,3 +43,17 @@ func TestFallbackFollowsModules(t *testing.T) {
 		t.Errorf("go.mod has %q, the release is %s", found, fallback)
 	}
 }
+
+// TestReport: what a process says of itself may only be more of the same release.
+func TestReport(t *testing.T) {
+	t.Cleanup(func() { reported.Store(nil) })
+	own := Get().GitVersion
+	for _, wrong := range []string{"v1.2.3", "v1", "custom"} {
+		if err := Report(wrong); err == nil || Get().GitVersion != own {
+			t.Errorf("%s: %v, %s", wrong, err, Get().GitVersion)
+		}
+	}
+	if err := Report(own + "-custom"); err != nil || Get().GitVersion != own+"-custom" {
+		t.Errorf("%v, %s", err, Get().GitVersion)
+	}
+}

@@ -101,8 +101,11 @@ func TestTooManyRequests(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
+	sick := func(*http.Request) error { return errors.New("secret reason") }
+	well := func(*http.Request) error { return nil }
 	s := serverOf(t, ok, func(c *Config) {
-		c.Ready = []health.Check{{Name: "sick", Probe: func(*http.Request) error { return errors.New("secret reason") }}}
+		c.Ready = []health.Check{{Name: "sick", Probe: sick}}
+		c.Live = []health.Check{{Name: "store", Group: "store", Probe: well}, {Name: "other-store", Group: "store", Probe: well}}
 	})
 	cases := []struct {
 		path string
@@ -110,14 +113,16 @@ func TestHealth(t *testing.T) {
 		want string
 	}{
 		{"/livez", 200, "ok"},
-		{"/livez?verbose", 200, "[+]ping ok\nlivez check passed\n"},
+		{"/livez?verbose", 200, "[+]ping ok\n[+]store ok\n[+]other-store ok\nlivez check passed\n"},
+		{"/livez?verbose&exclude=other-store", 200, "[+]ping ok\n[+]store ok\n[+]other-store excluded: ok\nlivez check passed\n"},
+		{"/livez?verbose&exclude=store&exclude=store", 200, "[+]ping ok\n[+]store excluded: ok\n[+]other-store excluded with store: ok\nlivez check passed\n"},
 		{"/readyz", 500, "[+]ping ok\n[-]sick failed: reason withheld\n[+]shutdown ok\nreadyz check failed\n"},
 		{"/readyz?exclude=sick", 200, "ok"},
 		{"/readyz/sick", 500, "internal server error: secret reason\n"},
 		{"/readyz/ping", 200, "ok"},
 		{"/readyz/nope", 404, "404 page not found\n"},
 		{"/healthz/", 404, "404 page not found\n"},
-		{"/livez?exclude=nope&verbose", 200, "[+]ping ok\nwarn: some health checks cannot be excluded: no matches for \"nope\"\nlivez check passed\n"},
+		{"/livez?exclude=nope&verbose", 200, "[+]ping ok\n[+]store ok\n[+]other-store ok\nwarn: some health checks cannot be excluded: no matches for \"nope\"\nlivez check passed\n"},
 	}
 	for _, c := range cases {
 		if w := ask(s, http.MethodGet, c.path); w.Code != c.code || w.Body.String() != c.want {
