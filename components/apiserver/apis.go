@@ -139,15 +139,18 @@ func (s *Server) checkAPI(key, value string) (missing []string, err error) {
 	return []string{key}, nil // a version that the release knows, but no longer serves
 }
 
-// parseAPI reads version, group/version or group/version/resource.
+// parseAPI reads group/version or group/version/resource. What is said of the core group, and of anything in it, is said of all of it.
 func (s *Server) parseAPI(key string) (asked schema.GroupVersionResource, err error) {
+	if core := strings.TrimPrefix(key, "api/"); core == "v1" || strings.HasPrefix(core, "v1/") {
+		key = "/v1"
+	}
 	parts := strings.Split(key, "/")
 	if len(parts) == 3 {
 		asked.Resource, parts = parts[2], parts[:2]
 	}
 	version, err := schema.ParseGroupVersion(strings.Join(parts, "/"))
 	switch {
-	case err != nil || len(parts) == 1 && key != "v1":
+	case err != nil || len(parts) == 1:
 		return asked, fmt.Errorf("runtime-config invalid key %s", key)
 	case !s.scheme.IsGroupRegistered(version.Group) && !scheme.Scheme.IsGroupRegistered(version.Group):
 		return asked, fmt.Errorf("unknown api groups %s", version)
