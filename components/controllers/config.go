@@ -38,7 +38,7 @@ type Config struct {
 	Kubeconfig   string
 	KubeAPIQPS   float32 // requests per second of each controller; < 0: no limit
 	KubeAPIBurst int
-	// KubeAPIContentType is how built-in objects are encoded on the wire.
+	// KubeAPIContentType is how built-in objects are encoded on the wire; "" is JSON.
 	KubeAPIContentType string
 	// MinResyncPeriod is how often every object is looked at again without an event.
 	MinResyncPeriod time.Duration
@@ -188,7 +188,7 @@ func (c *Config) validate() error {
 	if _, err := c.enabled(); err != nil {
 		errs = append(errs, err)
 	}
-	if t := c.KubeAPIContentType; t != runtime.ContentTypeProtobuf && t != runtime.ContentTypeJSON {
+	if t := c.KubeAPIContentType; t != "" && t != runtime.ContentTypeProtobuf && t != runtime.ContentTypeJSON {
 		errs = append(errs, fmt.Errorf("--kube-api-content-type %q: use %s or %s", t, runtime.ContentTypeProtobuf, runtime.ContentTypeJSON))
 	}
 	if c.SecurePort < 0 || c.SecurePort > 65535 {

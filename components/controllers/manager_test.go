@@ -96,6 +96,7 @@ func TestSpeaksProtobuf(t *testing.T) {
 	for contentType, accepts := range map[string]string{
 		"application/vnd.kubernetes.protobuf": "application/vnd.kubernetes.protobuf,application/json",
 		"application/json":                    "",
+		"":                                    "",
 	} {
 		c := DefaultConfig()
 		c.Client, c.KubeAPIContentType = &rest.Config{Host: "h"}, contentType
