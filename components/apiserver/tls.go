@@ -2,11 +2,11 @@ package apiserver
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+
+	"k8s.io/client-go/util/cert"
 
 	"quintet.dev/quintet/internal/certs"
 )
@@ -50,8 +50,19 @@ func (s *Server) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, er
 	case s.config.TLSCertFile != "":
 		files, err := certs.Follow("--tls-cert-file, --tls-private-key-file", s.config.TLSCertFile, s.config.TLSKeyFile, s.config.Clock)
 		return files.Get, err
+	case s.config.CertDir != "":
+		certFile, keyFile := filepath.Join(s.config.CertDir, ownCertFile), filepath.Join(s.config.CertDir, ownKeyFile)
+		if err := s.ensurePair(certFile, keyFile); err != nil {
+			return nil, fmt.Errorf("--cert-dir: %w", err)
+		}
+		files, err := certs.Follow("--cert-dir", certFile, keyFile, s.config.Clock)
+		return files.Get, err
 	default:
-		own, err := s.ownCertificate()
+		pair, err := s.ownPair()
+		if err != nil {
+			return nil, err
+		}
+		own, err := tls.X509KeyPair(pair.Cert, pair.Key)
 		return always(own), err
 	}
 }
@@ -62,34 +73,35 @@ const (
 	ownKeyFile  = "apiserver.key"
 )
 
-// ownCertificate is one that the server makes for itself, and keeps in CertDir.
-func (s *Server) ownCertificate() (tls.Certificate, error) {
-	certFile, keyFile := filepath.Join(s.config.CertDir, ownCertFile), filepath.Join(s.config.CertDir, ownKeyFile)
-	if s.config.CertDir != "" {
-		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
-		if err == nil || !errors.Is(err, fs.ErrNotExist) {
-			return pair, err
-		}
+// ensurePair makes a certificate unless there is one.
+func (s *Server) ensurePair(certFile, keyFile string) error {
+	if is, err := cert.CanReadCertAndKey(certFile, keyFile); is || err != nil {
+		return err
 	}
+	pair, err := s.ownPair()
+	if err != nil {
+		return err
+	}
+	return keepPair(certFile, keyFile, pair)
+}
+
+// ownPair is a certificate that the server makes for itself, and that of its authority.
+func (s *Server) ownPair() (certs.Pair, error) {
 	ca, err := certs.NewAuthority("kube-apiserver-self-signed")
 	if err != nil {
-		return tls.Certificate{}, err
+		return certs.Pair{}, err
 	}
 	hosts := []string{"localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", firstAddress().String()}
 	if s.config.AdvertiseAddress != nil {
 		hosts = append(hosts, s.config.AdvertiseAddress.String())
 	}
-	pair, err := ca.Serving("kube-apiserver", hosts...)
-	if err != nil {
-		return tls.Certificate{}, err
+	sign := ca.Serving
+	if s.config.Serving.Handshakes.RSA() {
+		sign = ca.ServingRSA
 	}
+	pair, err := sign("kube-apiserver", hosts...)
 	pair.Cert = append(pair.Cert, ca.Cert...)
-	if s.config.CertDir != "" {
-		if err := keepPair(certFile, keyFile, pair); err != nil {
-			return tls.Certificate{}, fmt.Errorf("--cert-dir: %w", err)
-		}
-	}
-	return tls.X509KeyPair(pair.Cert, pair.Key)
+	return pair, err
 }
 
 func keepPair(certFile, keyFile string, pair certs.Pair) error {

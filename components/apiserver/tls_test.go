@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"os"
 	"path/filepath"
@@ -38,18 +39,7 @@ func TestServingCertificateFollowsItsFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := func() string {
-		t.Helper()
-		near, far := net.Pipe()
-		defer near.Close()
-		defer far.Close()
-		go func() { _ = tls.Server(far, config).Handshake() }()
-		client := tls.Client(near, &tls.Config{InsecureSkipVerify: true})
-		if err := client.Handshake(); err != nil {
-			t.Fatal(err)
-		}
-		return client.ConnectionState().PeerCertificates[0].Subject.CommonName
-	}
+	served := func() string { return servedBy(t, config, &tls.Config{}).Subject.CommonName }
 	write("two")
 	if got := served(); got != "one" {
 		t.Errorf("at first: %s", got)
@@ -67,5 +57,71 @@ func TestServingCertificateFollowsItsFiles(t *testing.T) {
 	}
 	if _, err := s.servedTLS(); err == nil {
 		t.Error("a server started with a broken key")
+	}
+}
+
+// servedBy is the certificate that a server shows to a client.
+func servedBy(t *testing.T, server, client *tls.Config) *x509.Certificate {
+	t.Helper()
+	near, far := net.Pipe()
+	defer near.Close()
+	defer far.Close()
+	go func() { _ = tls.Server(far, server).Handshake() }()
+	client.InsecureSkipVerify = true
+	asking := tls.Client(near, client)
+	if err := asking.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	return asking.ConnectionState().PeerCertificates[0]
+}
+
+// TestOwnCertificateFollowsItsFiles: one that the server made itself can be replaced without a restart, and stays when half of it is lost.
+func TestOwnCertificateFollowsItsFiles(t *testing.T) {
+	dir, clk := t.TempDir(), testingclock.NewFakeClock(time.Unix(1700000000, 0))
+	s := &Server{config: Config{CertDir: dir, Clock: clk}}
+	config, err := s.servedTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := servedBy(t, config, &tls.Config{})
+	again, err := s.servedTLS()
+	if err != nil || !servedBy(t, again, &tls.Config{}).Equal(own) {
+		t.Errorf("another certificate after a restart, %v", err)
+	}
+	ca, err := certs.NewAuthority("ca")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := ca.Serving("another", "localhost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyFile := filepath.Join(dir, ownKeyFile)
+	if err := keepPair(filepath.Join(dir, ownCertFile), keyFile, pair); err != nil {
+		t.Fatal(err)
+	}
+	clk.Step(certs.Recheck)
+	if got := servedBy(t, config, &tls.Config{}).Subject.CommonName; got != "another" {
+		t.Errorf("got %s", got)
+	}
+	if err := os.Remove(keyFile); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.servedTLS(); err == nil || err.Error() != "--cert-dir: error reading "+keyFile+", certificate and key must be supplied as a pair" {
+		t.Errorf("without its key: %v", err)
+	}
+}
+
+// TestOwnCertificateFitsCipherSuites: suites that want a key of RSA get one.
+func TestOwnCertificateFitsCipherSuites(t *testing.T) {
+	s := &Server{config: Config{Clock: testingclock.NewFakeClock(time.Unix(1700000000, 0))}}
+	s.config.Serving.Handshakes.CipherSuites = []string{"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_RSA_WITH_AES_256_CBC_SHA"}
+	config, err := s.servedTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := servedBy(t, config, &tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_RSA_WITH_AES_256_CBC_SHA}})
+	if got.PublicKeyAlgorithm != x509.RSA {
+		t.Errorf("a key of %v", got.PublicKeyAlgorithm)
 	}
 }

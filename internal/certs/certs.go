@@ -1,11 +1,14 @@
 // Package certs makes the certificates of a test cluster: authorities, serving and client certificates, and
-// service-account key pairs. Keys are ECDSA P-256: they are made in microseconds, which start-up time is made of.
+// service-account key pairs. Keys are ECDSA P-256 unless asked for otherwise: they are made in microseconds, which start-up time is
+// made of.
 package certs
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -13,6 +16,8 @@ import (
 	"math/big"
 	"net"
 	"time"
+
+	"k8s.io/client-go/util/keyutil"
 )
 
 // lifetime is long enough for any test cluster; the start lies in the past to forgive skewed clocks.
@@ -40,7 +45,7 @@ func NewAuthority(commonName string) (*Authority, error) {
 	if err != nil {
 		return nil, err
 	}
-	template, err := newTemplate(pkix.Name{CommonName: commonName}, &key.PublicKey)
+	template, err := newTemplate(pkix.Name{CommonName: commonName}, key.Public())
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +82,15 @@ func (a *Authority) Serving(commonName string, hosts ...string) (Pair, error) {
 	return a.sign(pkix.Name{CommonName: commonName}, hosts, x509.ExtKeyUsageServerAuth)
 }
 
+// ServingRSA is Serving with a key of the old kind, which takes a moment to make.
+func (a *Authority) ServingRSA(commonName string, hosts ...string) (Pair, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return Pair{}, err
+	}
+	return a.certify(key, pkix.Name{CommonName: commonName}, hosts, x509.ExtKeyUsageServerAuth)
+}
+
 // Peer signs a certificate that serves and dials, as members of etcd need.
 func (a *Authority) Peer(commonName string, hosts ...string) (Pair, error) {
 	return a.sign(pkix.Name{CommonName: commonName}, hosts, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
@@ -87,7 +101,11 @@ func (a *Authority) sign(subject pkix.Name, hosts []string, usages ...x509.ExtKe
 	if err != nil {
 		return Pair{}, err
 	}
-	template, err := newTemplate(subject, &key.PublicKey)
+	return a.certify(key, subject, hosts, usages...)
+}
+
+func (a *Authority) certify(key crypto.Signer, subject pkix.Name, hosts []string, usages ...x509.ExtKeyUsage) (Pair, error) {
+	template, err := newTemplate(subject, key.Public())
 	if err != nil {
 		return Pair{}, err
 	}
@@ -100,7 +118,7 @@ func (a *Authority) sign(subject pkix.Name, hosts []string, usages ...x509.ExtKe
 			template.DNSNames = append(template.DNSNames, host)
 		}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &key.PublicKey, a.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {
 		return Pair{}, err
 	}
@@ -122,7 +140,7 @@ func SigningKey() (Pair, error) {
 	return pair, err
 }
 
-func newTemplate(subject pkix.Name, public *ecdsa.PublicKey) (*x509.Certificate, error) {
+func newTemplate(subject pkix.Name, public crypto.PublicKey) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, err
@@ -142,12 +160,12 @@ func newTemplate(subject pkix.Name, public *ecdsa.PublicKey) (*x509.Certificate,
 	}, nil
 }
 
-func encode(der []byte, key *ecdsa.PrivateKey) (Pair, error) {
-	keyDER, err := x509.MarshalECPrivateKey(key)
+func encode(der []byte, key crypto.PrivateKey) (Pair, error) {
+	keyPEM, err := keyutil.MarshalPrivateKeyToPEM(key)
 	if err != nil {
 		return Pair{}, err
 	}
-	pair := Pair{Key: pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER})}
+	pair := Pair{Key: keyPEM}
 	if der != nil {
 		pair.Cert = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	}

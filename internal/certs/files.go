@@ -14,7 +14,7 @@ import (
 )
 
 // Recheck is how long a certificate of Files is used before the files are looked at again.
-const Recheck = 10 * time.Second
+const Recheck = time.Second
 
 // Files are a serving certificate that follows its files. Files that turn bad leave the last good pair in use. Connections keep
 // the certificate that they began with. It is safe for concurrent use.

@@ -3,6 +3,7 @@ package certs
 import (
 	"crypto/tls"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -30,6 +31,11 @@ func (h *Handshakes) AddFlags(fs *pflag.FlagSet) {
 func (h *Handshakes) Validate() error {
 	_, err := h.TLS()
 	return err
+}
+
+// RSA tells whether cipher suites were chosen, and some of them want a key of RSA from the server, up to TLS 1.2.
+func (h *Handshakes) RSA() bool {
+	return slices.ContainsFunc(h.CipherSuites, func(name string) bool { return strings.Contains(name, "_RSA_") })
 }
 
 // TLS makes the configuration of a server that has yet to get its certificates. An error names the flag.
