@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 
-	"quintet.dev/quintet/components/apiserver/authn"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
@@ -32,8 +31,7 @@ func sharing(store objects.Store, masters *Masters, host, ip string, clk *testin
 		Masters: masters,
 		Objects: store, Identity: host, AdvertiseAddress: net.ParseIP(ip), SecurePort: 6443, ServiceIP: net.ParseIP("10.96.0.1"),
 		ServiceCIDRs: []netip.Prefix{netip.MustParsePrefix("10.96.0.0/16")},
-		ClientCA:     func() []byte { return []byte("pem") }, RequestHeaderCA: func() []byte { return []byte("pem2") }, Clock: clk,
-		RequestHeader: authn.RequestHeader{UsernameHeaders: []string{"X-Remote-User"}},
+		Clock:        clk,
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
+	"quintet.dev/quintet/internal/follow"
 )
 
 const (
@@ -122,9 +123,12 @@ func (b *Bootstrap) Run(ctx context.Context, events record.EventRecorder) error 
 	b.events = events
 	ticker := b.cfg.Clock.NewTicker(renewEvery)
 	defer ticker.Stop()
+	often := b.cfg.Clock.NewTicker(follow.Every)
+	defer often.Stop()
 	rare := b.cfg.Clock.NewTicker(mendEvery)
 	defer rare.Stop()
 	logger := klog.FromContext(ctx)
+	var unsaid string
 	for {
 		select {
 		case <-ctx.Done():
@@ -135,11 +139,15 @@ func (b *Bootstrap) Run(ctx context.Context, events record.EventRecorder) error 
 		case <-ticker.C():
 			for _, s := range []step{
 				{"lease", b.renewLease}, {"service CIDR", b.ensureServiceCIDR}, {"service", b.ensureService}, {"endpoints", b.ensureEndpoints},
-				{"authentication of extension servers", b.ensureAuthenticationConfig},
 			} {
 				if err := s.run(ctx); err != nil && ctx.Err() == nil {
 					logger.Error(err, "Could not keep what tells others of this server; trying again", "what", s.name)
 				}
+			}
+		case <-often.C(): // as the files do of which it tells
+			if err := b.ensureAuthenticationConfig(ctx); err != nil && ctx.Err() == nil && err.Error() != unsaid {
+				logger.Error(err, "Could not tell extension servers whom to trust; trying again")
+				unsaid = err.Error() // and again
 			}
 		case <-rare.C():
 			if err := b.keepFairness(ctx); err != nil && ctx.Err() == nil {

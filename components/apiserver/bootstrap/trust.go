@@ -1,0 +1,173 @@
+package bootstrap
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/cert"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+const (
+	trustName = "extension-apiserver-authentication"
+	// trustSlack is how long a certificate that has expired is still told of.
+	trustSlack = 5 * time.Minute
+
+	clientCAKey     = "client-ca-file"
+	proxyCAKey      = "requestheader-client-ca-file"
+	proxyUIDHeaders = "requestheader-uid-headers"
+)
+
+// proxyLists are the keys of what proxies are recognized by, and where they tell of users.
+var proxyLists = []string{
+	"requestheader-username-headers", proxyUIDHeaders, "requestheader-group-headers", "requestheader-extra-headers-prefix", "requestheader-allowed-names",
+}
+
+// trust is whom API servers believe: certificates of two kinds, and lists by their key.
+type trust struct {
+	clients, proxies []byte // PEM
+	lists            map[string][]string
+}
+
+// ensureAuthenticationConfig tells extension servers whom this server trusts, besides those whom other API servers wrote down
+// (https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/).
+func (b *Bootstrap) ensureAuthenticationConfig(ctx context.Context) error {
+	configMaps := corev1.Resource("configmaps")
+	told, err := objects.As[*corev1.ConfigMap](b.cfg.Objects.Get(ctx, configMaps, metav1.NamespaceSystem, trustName))
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err != nil {
+		told = &corev1.ConfigMap{}
+	}
+	data, err := b.toTell(told.Data)
+	if err != nil || maps.Equal(told.Data, data) {
+		return err
+	}
+	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName}, Data: data}
+	var unread error
+	err = b.write(ctx, configMaps, configMap, func(obj kinds.Object) bool {
+		current := obj.(*corev1.ConfigMap)
+		data, unread = b.toTell(current.Data) // another server may have been faster
+		if unread != nil || maps.Equal(current.Data, data) {
+			return false
+		}
+		current.Data = data
+		return true
+	})
+	if apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Too long") { // with what others wrote: who still is there writes again
+		if err := b.cfg.Objects.Delete(ctx, configMaps, metav1.NamespaceSystem, trustName, told.UID); err != nil {
+			return err
+		}
+	}
+	if err == nil {
+		err = unread
+	}
+	return err
+}
+
+// toTell is what was told with what this server has to tell.
+func (b *Bootstrap) toTell(told map[string]string) (map[string]string, error) {
+	all, err := readTrust(told)
+	if err != nil {
+		return nil, err
+	}
+	own := trust{clients: b.cfg.ClientCA(), proxies: b.cfg.RequestHeaderCA()}
+	if len(own.proxies) > 0 {
+		h := &b.cfg.RequestHeader
+		own.lists = map[string][]string{
+			proxyLists[0]: h.UsernameHeaders, proxyLists[1]: h.UIDHeaders, proxyLists[2]: h.GroupHeaders, proxyLists[3]: h.ExtraHeaderPrefixes, proxyLists[4]: h.AllowedNames,
+		}
+	}
+	now := b.cfg.Clock.Now()
+	if all.clients, err = joinCertificates(now, all.clients, own.clients); err != nil {
+		return nil, err
+	}
+	if all.proxies, err = joinCertificates(now, all.proxies, own.proxies); err != nil {
+		return nil, err
+	}
+	for key, list := range own.lists {
+		all.lists[key] = append(all.lists[key], list...)
+	}
+	return all.data(), nil
+}
+
+func readTrust(data map[string]string) (trust, error) {
+	t := trust{clients: []byte(data[clientCAKey]), proxies: []byte(data[proxyCAKey]), lists: map[string][]string{}}
+	for _, key := range proxyLists {
+		if text := data[key]; text != "" {
+			var list []string
+			if err := json.Unmarshal([]byte(text), &list); err != nil {
+				return t, err
+			}
+			t.lists[key] = list
+		}
+	}
+	return t, nil
+}
+
+// data is what is written: nothing of proxies where no certificate of theirs is known.
+func (t *trust) data() map[string]string {
+	data := map[string]string{}
+	if len(t.clients) > 0 {
+		data[clientCAKey] = string(t.clients)
+	}
+	if len(t.proxies) == 0 {
+		return data
+	}
+	data[proxyCAKey] = string(t.proxies)
+	for _, key := range proxyLists {
+		if list := t.lists[key]; len(list) > 0 || key != proxyUIDHeaders {
+			data[key] = jsonList(list)
+		}
+	}
+	return data
+}
+
+// joinCertificates keeps each certificate once, and those that have expired not at all.
+func joinCertificates(now time.Time, bundles ...[]byte) ([]byte, error) {
+	var out []byte
+	known := map[string]bool{}
+	for _, bundle := range bundles {
+		if len(bundle) == 0 {
+			continue
+		}
+		certificates, err := cert.ParseCertsPEM(bundle)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range certificates {
+			if known[string(c.Raw)] || !c.NotAfter.After(now.Add(-trustSlack)) {
+				continue
+			}
+			known[string(c.Raw)] = true
+			out = append(out, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: c.Raw})...)
+		}
+	}
+	return out, nil
+}
+
+// jsonList has each element once.
+func jsonList(list []string) string {
+	once := []string{}
+	for _, s := range list {
+		if !slices.Contains(once, s) {
+			once = append(once, s)
+		}
+	}
+	out, err := json.Marshal(once)
+	if err != nil {
+		return "[]" // strings always encode
+	}
+	return string(out)
+}
