@@ -145,7 +145,7 @@ func (c *call) replace(ch change) (*cache.Entry, error) {
 	}
 	a := attributes{operation: admission.Update, options: ch.options, dryRun: isDryRun(ch.dryRun)}
 	done := func(kinds.Outcome) {}
-	var removed kinds.Object
+	var removed, old kinds.Object
 	var removedAt int64
 	mutate := func(current *cache.Entry) (kinds.Object, error) {
 		done(kinds.NotStored)
@@ -168,6 +168,7 @@ func (c *call) replace(ch change) (*cache.Entry, error) {
 			removed, removedAt = obj, current.Revision
 			return nil, errRemove
 		}
+		old = current.Object
 		return obj, nil
 	}
 	if a.dryRun {
@@ -189,6 +190,9 @@ func (c *call) replace(ch change) (*cache.Entry, error) {
 	done(outcomeOf(err))
 	if errors.Is(err, errRemove) {
 		return c.removeChanged(ch, removed, removedAt)
+	}
+	if err == nil && c.strategy.Stored != nil {
+		c.strategy.Stored(e.Object, old)
 	}
 	return e, err
 }

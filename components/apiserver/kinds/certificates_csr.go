@@ -44,7 +44,12 @@ func certificateSigningRequests(deps Deps) *Kind {
 				certificates.StampConditions(new, old, metav1.NewTime(deps.now()))
 			},
 			ValidateAmong: wholeFirst(certificates.ValidateStatusUpdate, unchecked),
-			Reset:         []string{"spec", "status.conditions"},
+			Stored: func(new, old *csr) {
+				if deps.Issued != nil && certificates.IssuesDuration(new, old) {
+					deps.Issued(new.Spec.SignerName, certificates.HonorsDuration(new))
+				}
+			},
+			Reset: []string{"spec", "status.conditions"},
 		},
 		Subresources: []Subresource{{Name: "approval", Verbs: readAndWrite(), Strategy: &approval}},
 		Columns:      certificates.Columns(),

@@ -73,6 +73,7 @@ type strategy[P Object] struct {
 	Warnings         func(new, old P) []string
 	Canonicalize     func(obj P)
 	Allocate         func(ctx context.Context, new, old P, dryRun bool) (func(Outcome), error)
+	Stored           func(new, old P)
 
 	CreateOnUpdate      bool
 	CreateOnApply       bool
@@ -209,6 +210,9 @@ func (s strategy[P]) erase(versions []Version) Strategy {
 		out.Allocate = func(ctx context.Context, new, old Object, dryRun bool) (func(Outcome), error) {
 			return f(ctx, orNil[P](new), orNil[P](old), dryRun)
 		}
+	}
+	if f := s.Stored; f != nil {
+		out.Stored = func(new, old Object) { f(new.(P), old.(P)) }
 	}
 	if f := s.Grace; f != nil {
 		out.Grace = func(_ context.Context, obj Object, o *metav1.DeleteOptions) bool { return f(obj.(P), o) }

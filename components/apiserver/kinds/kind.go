@@ -194,6 +194,8 @@ type Strategy struct {
 	// hooks, so that these see what will be stored, with old nil on create and new nil on delete; new still changes
 	// until done is called, exactly once, with what became of the write. dryRun must leave no trace.
 	Allocate func(ctx context.Context, new, old Object, dryRun bool) (done func(Outcome), err error)
+	// Stored is told of a change that is stored. Neither object is to be changed.
+	Stored func(new, old Object)
 
 	// CreateOnUpdate: PUT may create (leases, endpoints, ... as upstream's AllowCreateOnUpdate), also through a subresource.
 	// CreateOnApply: apply may, through a subresource; it always may otherwise.

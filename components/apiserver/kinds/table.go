@@ -27,6 +27,9 @@ type Deps struct {
 	// Authorize returns the API's error for what a request may not do besides what it is; nil allows everything.
 	Authorize func(ctx context.Context, a authorizer.AttributesRecord) error
 
+	// Issued is told of certificates that were issued to who asked for a duration, and whether they got it; nil tells nobody.
+	Issued func(signer string, honored bool)
+
 	// Stored returns an object as the caches have it, and Resolve the resource of a kind that is served.
 	Stored  func(ctx context.Context, resource schema.GroupResource, namespace, name string) (Object, error)
 	Resolve func(schema.GroupVersionKind) (schema.GroupVersionResource, error)

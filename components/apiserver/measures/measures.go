@@ -132,6 +132,27 @@ func PodLogs(registry prometheus.Registerer) func(connect.LogUse) {
 	}
 }
 
+// Issued returns what counts certificates that were issued to who asked for a duration, by signer if that is one of Kubernetes' own.
+func Issued(registry prometheus.Registerer) func(signer string, honored bool) {
+	counter := func(what, help string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_certificates_registry_csr_" + what + "_duration_total", Help: help,
+		}, []string{"signerName"})
+	}
+	requested := counter("requested", "Certificates that were issued to who asked for a duration.")
+	honored := counter("honored", "Certificates that were issued for about the duration that was asked for.")
+	registry.MustRegister(requested, honored)
+	return func(signer string, was bool) {
+		if !strings.HasPrefix(signer, "kubernetes.io/") {
+			signer = "other"
+		}
+		requested.WithLabelValues(signer).Inc()
+		if was {
+			honored.WithLabelValues(signer).Inc()
+		}
+	}
+}
+
 // Graph returns what takes the times of changes of what the authorizer of nodes knows.
 func Graph(registry prometheus.Registerer) func(operation string, took time.Duration) {
 	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
