@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quintet.dev/quintet/components/apiserver/aggregation"
-	"quintet.dev/quintet/components/apiserver/bootstrap"
 	"quintet.dev/quintet/components/apiserver/discovery"
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/openapi"
@@ -28,7 +27,7 @@ func (c *Config) addAggregatorFlags(fs *pflag.FlagSet) {
 func (s *Server) makeAggregator() (err error) {
 	s.custom.discovery = discovery.New(discovery.Config{
 		Address: s.endpoint(), Hashes: s.gates.On(gates.StorageVersionHash), CBOR: s.gates.On(gates.CBORServingAndStorage),
-		ID: bootstrap.LeaseName(s.config.Identity),
+		ID: s.id(),
 	})
 	s.custom.openapi = openapi.New(release.Get().GitVersion, s.gates.On(gates.CBORServingAndStorage))
 	if err := s.custom.discovery.Register(s.registry); err != nil {

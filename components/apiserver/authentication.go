@@ -169,7 +169,7 @@ func (s *Server) makeAuthentication() (err error) {
 		OIDC: c.OIDC, ConfigFile: c.AuthenticationConfigFile, Webhook: c.TokenWebhook,
 		Dial: s.egress.ControlPlane(), Egress: s.egress.Lookup(),
 		Anonymous: !c.NoAnonymousAuth, AnonymousGiven: c.anonymousGiven,
-		Audiences: s.tokens.Audiences(), Identity: c.Identity, Clock: c.Clock,
+		Audiences: s.tokens.Audiences(), Identity: s.id(), Clock: c.Clock,
 	})
 	return err
 }

@@ -30,7 +30,7 @@ func (s *Server) makeAuthorization() (err error) {
 		PolicyFile: s.config.AuthorizationPolicyFile,
 		Dial:       s.egress.ControlPlane(),
 		Graph:      measures.Graph(s.registry),
-		Objects:    s.local, NodeRules: policy.NodeRules(s.features()), Clock: s.config.Clock,
+		Objects:    s.local, NodeRules: policy.NodeRules(s.features()), Clock: s.config.Clock, Identity: s.id(),
 	})
 	return err
 }

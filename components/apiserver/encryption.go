@@ -16,7 +16,7 @@ func (s *Server) makeEncryption() (err error) {
 		return nil
 	}
 	config := s.config.Encryption
-	config.Identity = s.config.Identity
+	config.Identity = s.id()
 	if s.keys, err = encryption.Load(config); err != nil {
 		return err
 	}

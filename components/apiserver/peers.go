@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
-	"quintet.dev/quintet/components/apiserver/bootstrap"
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/peers"
 )
@@ -52,7 +51,7 @@ func (s *Server) makePeers() (err error) {
 		return err
 	}
 	s.peers, err = peers.New(peers.Config{
-		ID: bootstrap.LeaseName(s.config.Identity), Address: s.peerAddress(),
+		ID: s.id(), Address: s.peerAddress(),
 		Store: s.places[0].store, Prefix: s.config.EtcdPrefix, Objects: s.local,
 		CAFile: s.config.Peers.CAFile, Certificate: s.aggregator.Certificate, Changed: s.custom.discovery.SetPeers, Clock: s.config.Clock,
 	})

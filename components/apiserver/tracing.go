@@ -33,7 +33,7 @@ func (s *Server) makeTracing() error {
 		return fmt.Errorf("--tracing-config-file: %w", err)
 	}
 	s.tracing, err = tracing.NewProvider(context.Background(), config, s.collectorOptions(), []resource.Option{
-		resource.WithAttributes(semconv.ServiceName("apiserver"), semconv.ServiceInstanceID(s.config.Identity)),
+		resource.WithAttributes(semconv.ServiceName("apiserver"), semconv.ServiceInstanceID(s.id())),
 	})
 	if err != nil {
 		return fmt.Errorf("--tracing-config-file: %w", err)

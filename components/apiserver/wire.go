@@ -22,6 +22,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	apiversion "k8s.io/apimachinery/pkg/version"
 
+	"quintet.dev/quintet/components/apiserver/bootstrap"
 	"quintet.dev/quintet/components/apiserver/componentstatus"
 	"quintet.dev/quintet/components/apiserver/connect"
 	"quintet.dev/quintet/components/apiserver/gates"
@@ -97,6 +98,9 @@ func (s *Server) jwksURI() string {
 	return "https://" + s.endpoint() + tokens.KeysPath
 }
 
+// id tells API servers of one cluster apart, among other things in metrics.
+func (s *Server) id() string { return bootstrap.LeaseName(s.config.Identity) }
+
 // endpoint is the host and port by which clients are told to reach this server.
 func (s *Server) endpoint() string {
 	ip, port := s.advertised()
@@ -114,7 +118,7 @@ func (s *Server) kinds() []*kinds.Kind {
 	access := func() *reviews.Access { return &reviews.Access{Authorizer: s.authz, Rules: s.authz} }
 	table := kinds.Table(kinds.Deps{
 		Clock: s.config.Clock, Services: s.services,
-		NamespaceLabels: s.namespaceLabels, Authorize: s.authorize, Stored: s.stored, Resolve: s.resourceFor,
+		NamespaceLabels: s.namespaceLabels, Authorize: s.authorize, Stored: s.stored, Resolve: s.resourceFor, Issued: measures.Issued(s.registry),
 		Bind: func(ctx context.Context, b *corev1.Binding, asked kinds.Asked) (*corev1.Binding, error) {
 			return nil, s.binder().Bind(ctx, b.Namespace, b.Name, b, asked.DryRun, func(runtime.Object) error { return asked.Admit() })
 		},

@@ -22,6 +22,9 @@ const (
 
 // Files are some files of which something is made together.
 type Files struct {
+	// Failed is told of each time that what is new could not be used; nil tells nobody. It is set before Run.
+	Failed func()
+
 	paths   []string
 	apply   func(ctx context.Context, contents [][]byte) error
 	applied sum
@@ -80,6 +83,9 @@ func (f *Files) look(ctx context.Context, now time.Time) error {
 		}
 	}
 	f.failed, f.retryAt = sum, now.Add(Retry)
+	if f.Failed != nil {
+		f.Failed()
+	}
 	return err
 }
 

@@ -38,6 +38,8 @@ func TestLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
+	failed := 0
+	f.Failed = func() { failed++ }
 	for _, step := range []struct {
 		name  string
 		do    func()
@@ -56,10 +58,10 @@ func TestLook(t *testing.T) {
 		{"gone", func() { _ = os.Remove(one) }, 0, true},
 		{"back", func() { write(t, one, "d") }, 1, false},
 	} {
-		seen = nil
+		seen, failed = nil, 0
 		step.do()
-		if err := f.look(context.Background(), now); (err != nil) != step.fails || len(seen) != step.calls {
-			t.Errorf("%s: %v, applied %q", step.name, err, seen)
+		if err := f.look(context.Background(), now); (err != nil) != step.fails || len(seen) != step.calls || (failed == 1) != step.fails {
+			t.Errorf("%s: %v, applied %q, told of %d failures", step.name, err, seen, failed)
 		}
 	}
 }

@@ -184,6 +184,9 @@ func TestNothingWrapsUpstream(t *testing.T) {
 		"k8s.io/apiserver/pkg/server/egressselector", // dialing through proxies
 		"k8s.io/apiserver/pkg/server/options/encryptionconfig",
 		"k8s.io/apiserver/pkg/server/options/encryptionconfig/controller",
+		"k8s.io/apiserver/pkg/server/options/encryptionconfig/metrics", // which configurations are in force
+		"k8s.io/apiserver/pkg/server/options/authenticationconfig/metrics",
+		"k8s.io/apiserver/pkg/server/options/authorizationconfig/metrics",
 	}
 	for _, f := range files(t) {
 		for _, imported := range f.imports {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/token/tokenfile"
 	tokenunion "k8s.io/apiserver/pkg/authentication/token/union"
 	"k8s.io/apiserver/pkg/server/egressselector"
+	"k8s.io/apiserver/pkg/server/options/authenticationconfig/metrics"
 	"k8s.io/apiserver/plugin/pkg/authenticator/token/oidc"
 	"k8s.io/utils/clock"
 
@@ -61,7 +62,7 @@ type Config struct {
 	// Dial connects to Webhook; nil does so straight. Egress is the same for issuers that choose their way; it may be nil.
 	Dial   Dial
 	Egress egressselector.Lookup
-	// Identity tells API servers of one cluster apart in metrics.
+	// Identity tells API servers apart in metrics.
 	Identity string
 	Clock    clock.WithTicker
 }
@@ -167,6 +168,7 @@ func (c *Chain) configured(cfg *Config) (apiserver.AnonymousAuthConfig, error) {
 		return everybody, errors.New("--authentication-config: authentication-config file and oidc-* flags are mutually exclusive")
 	}
 	c.issuers.algorithms = oidc.AllValidSigningAlgorithms()
+	metrics.RegisterMetrics()
 	files, err := follow.New(func(ctx context.Context, contents [][]byte) error {
 		config, err := decodeConfig(contents[0])
 		if err != nil {
@@ -176,8 +178,13 @@ func (c *Chain) configured(cfg *Config) (apiserver.AnonymousAuthConfig, error) {
 			return errors.New("anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file")
 		}
 		if c.issuers.running() {
-			return c.issuers.replace(ctx, config)
+			err := c.issuers.replace(ctx, config)
+			if err == nil {
+				metrics.RecordAuthenticationConfigAutomaticReloadSuccess(cfg.Identity, string(contents[0]))
+			}
+			return err
 		}
+		metrics.RecordAuthenticationConfigLastConfigInfo(cfg.Identity, string(contents[0]))
 		if config.Anonymous != nil {
 			everybody = *config.Anonymous
 		}
@@ -186,6 +193,7 @@ func (c *Chain) configured(cfg *Config) (apiserver.AnonymousAuthConfig, error) {
 	if err != nil {
 		return everybody, fmt.Errorf("--authentication-config %s: %w", cfg.ConfigFile, err)
 	}
+	files.Failed = func() { metrics.RecordAuthenticationConfigAutomaticReloadFailure(cfg.Identity) }
 	c.files = append(c.files, files)
 	return everybody, nil
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/server/options/authorizationconfig/metrics"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/authz/abac"
@@ -47,6 +48,8 @@ type Config struct {
 	// Dial connects to webhooks; nil does so straight.
 	Dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	Clock clock.WithTicker
+	// Identity tells API servers apart in metrics.
+	Identity string
 }
 
 // Chain is an authorizer. It knows of roles and pods only while it runs. It is safe for concurrent use.
@@ -102,6 +105,7 @@ func New(cfg Config) (*Chain, error) {
 	if len(cfg.Modes) > 0 || cfg.Webhook.given() {
 		return nil, errors.New("--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined")
 	}
+	metrics.RegisterMetrics()
 	var err error
 	c.file, err = follow.New(func(_ context.Context, contents [][]byte) error {
 		config, err := decodeConfig(contents[0])
@@ -112,13 +116,19 @@ func New(cfg Config) (*Chain, error) {
 			if err := c.loadPolicies(config, cfg.PolicyFile); err != nil {
 				return err
 			}
+			metrics.RecordAuthorizationConfigLastConfigInfo(cfg.Identity, string(contents[0]))
 			return first(config)
 		}
-		return c.replace(config)
+		if err := c.replace(config); err != nil {
+			return err
+		}
+		metrics.RecordAuthorizationConfigAutomaticReloadSuccess(cfg.Identity, string(contents[0]))
+		return nil
 	}, cfg.ConfigFile)
 	if err != nil {
 		return nil, fmt.Errorf("--authorization-config %s: %w", cfg.ConfigFile, err)
 	}
+	c.file.Failed = func() { metrics.RecordAuthorizationConfigAutomaticReloadFailure(cfg.Identity) }
 	return c, nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig/controller"
+	"k8s.io/apiserver/pkg/server/options/encryptionconfig/metrics"
 	"k8s.io/apiserver/pkg/storage/value"
 )
 
@@ -46,6 +47,7 @@ func Load(config Config) (*Keys, error) {
 		k.close()
 		return nil, fmt.Errorf("--encryption-provider-config %s: %w", config.File, err)
 	}
+	metrics.RecordEncryptionConfigLastConfigInfo(config.Identity, k.loaded.EncryptionFileContentHash)
 	if config.Reload {
 		// With Reload there is one check over all services, even if there are none.
 		k.dynamic = encryptionconfig.NewDynamicTransformers(k.loaded.Transformers, k.loaded.HealthChecks[0], func() {}, k.loaded.KMSCloseGracePeriod)
