@@ -150,6 +150,7 @@ func TestDecide(t *testing.T) {
 		"many missed":   {now: "2026-02-01T00:05:00Z", start: "c-29498400", note: "TooManyMissedTimes", again: 5*time.Minute + 100*time.Millisecond},
 		"bad zone":      {change: func(c *batch.CronJob) { c.Spec.TimeZone = ptr.To("No/Where") }, now: "2026-01-01T00:10:00Z", note: "UnknownTimeZone"},
 		"bad schedule":  {change: func(c *batch.CronJob) { c.Spec.Schedule = "x" }, now: "2026-01-01T00:10:00Z", note: "UnparseableSchedule"},
+		"never":         {change: func(c *batch.CronJob) { c.Spec.Schedule = "59 23 31 2 *" }, now: "2026-01-01T00:10:00Z", note: "InvalidSchedule"},
 		"missing job":   {change: func(c *batch.CronJob) { c.Status.Active = active("gone") }, now: "2026-01-01T00:09:00Z", note: "MissingJob", again: time.Minute + 100*time.Millisecond},
 		"every":         {change: func(c *batch.CronJob) { c.Spec.Schedule = "@every 1h" }, now: "2026-01-01T03:20:30Z", start: "c-29453940", again: 40*time.Minute + 100*time.Millisecond},
 		"being deleted": {change: func(c *batch.CronJob) { c.DeletionTimestamp = &metav1.Time{Time: created} }, now: "2026-01-01T00:10:00Z"},

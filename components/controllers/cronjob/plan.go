@@ -62,6 +62,10 @@ func decide(o observed) plan {
 		p.err = err
 		return p
 	}
+	if times.next(o.now).IsZero() { // the 31st of February: in upstream's words
+		p.warn("InvalidSchedule", "invalid schedule: %s : time difference between two schedules is less than 1 second", o.cron.Spec.Schedule)
+		return p
+	}
 	o.due(&p, times)
 	return p
 }
