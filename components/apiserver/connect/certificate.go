@@ -14,7 +14,8 @@ type clientPair struct {
 	now   atomic.Pointer[tls.Certificate]
 }
 
-func newClientPair(cert, key string) (p *clientPair, err error) {
+// newClientPair calls changed for each pair that comes into use.
+func newClientPair(cert, key string, changed func()) (p *clientPair, err error) {
 	p = &clientPair{}
 	p.files, err = follow.New(func(_ context.Context, contents [][]byte) error {
 		pair, err := tls.X509KeyPair(contents[0], contents[1])
@@ -22,6 +23,7 @@ func newClientPair(cert, key string) (p *clientPair, err error) {
 			return err
 		}
 		p.now.Store(&pair)
+		changed()
 		return nil
 	}, cert, key)
 	return p, err

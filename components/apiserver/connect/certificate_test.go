@@ -3,6 +3,10 @@ package connect
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,7 +20,7 @@ import (
 	"quintet.dev/quintet/internal/follow"
 )
 
-// TestClientPairFollows: a renewed certificate is shown without a restart.
+// TestClientPairFollows: a renewed certificate is shown without a restart, also to a kubelet whose connection was kept.
 func TestClientPairFollows(t *testing.T) {
 	ca, err := certs.NewAuthority("ca")
 	if err != nil {
@@ -41,12 +45,30 @@ func TestClientPairFollows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer c.Close()
+	kubelet := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = w.Write(r.TLS.PeerCertificates[0].Raw)
+	}))
+	kubelet.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	kubelet.StartTLS()
+	defer kubelet.Close()
 	shown := func() []byte {
-		pair, err := c.kubelet.TLSClientConfig.GetClientCertificate(nil)
-		if err != nil {
-			t.Fatal(err)
+		t.Helper()
+		for {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, kubelet.URL, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := c.kubelet.RoundTrip(r)
+			if err != nil {
+				continue // the connection was ended meanwhile
+			}
+			got, err := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			if err == nil {
+				return got
+			}
 		}
-		return pair.Certificate[0]
 	}
 	first := shown()
 	clk := testingclock.NewFakeClock(time.Now())

@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/connrotation"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/objects"
@@ -62,6 +63,13 @@ type Connector struct {
 // New makes a Connector. It fails when a file can't be read, and names it.
 func New(c Config) (*Connector, error) {
 	var files *follow.Files
+	if c.Timeout == 0 {
+		c.Timeout = 5 * time.Second
+	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}).DialContext
+	}
+	kubelets := connrotation.NewDialer(c.Dial)
 	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.Authority == ""}
 	if c.Authority != "" {
 		pem, err := os.ReadFile(c.Authority)
@@ -74,25 +82,19 @@ func New(c Config) (*Connector, error) {
 		}
 	}
 	if c.ClientCertificate != "" || c.ClientKey != "" {
-		pair, err := newClientPair(c.ClientCertificate, c.ClientKey)
+		pair, err := newClientPair(c.ClientCertificate, c.ClientKey, kubelets.CloseAll)
 		if err != nil {
 			return nil, fmt.Errorf("--kubelet-client-certificate, --kubelet-client-key: %w", err)
 		}
 		tlsConfig.GetClientCertificate = pair.get
 		files = pair.files
 	}
-	if c.Timeout == 0 {
-		c.Timeout = 5 * time.Second
-	}
 	if c.Logs == nil {
 		c.Logs = func(LogUse) {}
 	}
-	if c.Dial == nil {
-		c.Dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}).DialContext
-	}
 	out := &Connector{
 		objects: c.Objects, port: cmp.Or(c.Port, 10250), files: files, logs: c.Logs, maxBytes: c.MaxBytesPerSecond,
-		kubelet: &http.Transport{DialContext: c.Dial, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
+		kubelet: &http.Transport{DialContext: kubelets.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
 		plain: &http.Transport{DialContext: c.Dial, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}},
 	}
@@ -104,7 +106,7 @@ func New(c Config) (*Connector, error) {
 	return out, nil
 }
 
-// Run follows the files of the client certificate until ctx ends. Connections that are open stay as they are.
+// Run follows the files of the client certificate until ctx ends. With another one, connections to kubelets are made anew.
 func (c *Connector) Run(ctx context.Context, clk clock.WithTicker) error {
 	if c.files == nil {
 		return nil
