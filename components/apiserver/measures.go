@@ -112,10 +112,10 @@ func (s *Server) watchSize(ctx context.Context) error {
 	for {
 		asking, cancel := context.WithTimeout(ctx, sizeTimeout)
 		sizes := map[string]int64{}
-		n := 0
-		for _, p := range s.places {
-			p.opened.(*etcd.Store).Sizes(asking, n, sizes)
-			n += len(p.servers)
+		for i, p := range s.places {
+			if size, ok := p.opened.(*etcd.Store).Size(asking); ok {
+				sizes["etcd-"+strconv.Itoa(i)] = size // upstream's name
+			}
 		}
 		cancel()
 		s.sizes.Set(sizes)

@@ -55,7 +55,7 @@ var (
 	cacheCapacity    = prometheus.NewDesc("watch_cache_capacity", "Changes that the cache remembers at most, by resource.", cacheLabels, nil)
 	cacheWaits       = prometheus.NewDesc("apiserver_watch_cache_read_wait_seconds", "Time that reads waited until the cache was as new as they asked, by resource.", cacheLabels, nil)
 	storageBookmarks = prometheus.NewDesc("etcd_bookmark_total", "How often the store told how far it is, by resource.", cacheLabels, nil)
-	storageSizeBytes = prometheus.NewDesc("apiserver_storage_size_bytes", "Bytes of the store's database, by member.", []string{"storage_cluster_id"}, nil)
+	storageSizeBytes = prometheus.NewDesc("apiserver_storage_size_bytes", "Bytes of the database of a store.", []string{"storage_cluster_id"}, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -125,12 +125,12 @@ func (c *Caches) count(ch chan<- prometheus.Metric, s *CacheStats) {
 	}
 }
 
-// Sizes shows how large the store was when it was asked last. It is a prometheus.Collector.
+// Sizes shows how large the stores were when they were asked last. It is a prometheus.Collector.
 type Sizes struct {
 	last atomic.Pointer[map[string]int64]
 }
 
-// Set replaces what is shown, by the name of the member.
+// Set replaces what is shown, by the name of the store.
 func (s *Sizes) Set(sizes map[string]int64) { s.last.Store(&sizes) }
 
 // Describe implements prometheus.Collector.
@@ -142,7 +142,7 @@ func (s *Sizes) Collect(ch chan<- prometheus.Metric) {
 	if sizes == nil {
 		return
 	}
-	for member, size := range *sizes {
-		ch <- prometheus.MustNewConstMetric(storageSizeBytes, prometheus.GaugeValue, float64(size), member)
+	for store, size := range *sizes {
+		ch <- prometheus.MustNewConstMetric(storageSizeBytes, prometheus.GaugeValue, float64(size), store)
 	}
 }

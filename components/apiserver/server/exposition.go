@@ -27,8 +27,11 @@ type Exposition struct {
 	Hidden bool
 }
 
-// unexpected is the value of labels that may not have theirs.
-const unexpected = "unexpected"
+// unexpected is the value of labels that may not have theirs; limited, how upstream tells how often there was one.
+const (
+	unexpected = "unexpected"
+	limited    = "cardinality_enforcement_unexpected_categorizations_total"
+)
 
 // ParseLabels reads metric,label to values, separated by commas, as --allow-metric-labels has it.
 func ParseLabels(list map[string]string) (map[string]map[string][]string, error) {
@@ -53,14 +56,20 @@ func (m *metrics) handler(registry prometheus.Gatherer, more []prometheus.Gather
 	return promhttp.HandlerFor(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
 		families := map[string]*dto.MetricFamily{}
 		var errs []error
+		var times uint64
 		for _, g := range all {
 			found, err := g.Gather()
 			errs = append(errs, err)
 			for _, f := range found {
 				if _, ok := families[f.GetName()]; !ok && !show.omits(f) {
-					families[f.GetName()] = show.limit(f)
+					var n uint64
+					families[f.GetName()], n = show.limit(f)
+					times += n
 				}
 			}
+		}
+		if f := families[limited]; f != nil {
+			families[limited] = counting(f, times)
 		}
 		var out []*dto.MetricFamily
 		for _, name := range slices.Sorted(maps.Keys(families)) {
@@ -84,11 +93,17 @@ func (e *Exposition) omits(f *dto.MetricFamily) bool {
 	return false
 }
 
-// limit replaces the values of labels that are not allowed, and adds up what then has the same labels.
-func (e *Exposition) limit(f *dto.MetricFamily) *dto.MetricFamily {
+// counting is a family of one counter with its value.
+func counting(f *dto.MetricFamily, value uint64) *dto.MetricFamily {
+	return &dto.MetricFamily{Name: f.Name, Help: f.Help, Type: f.Type, Unit: f.Unit, Metric: []*dto.Metric{{Counter: &dto.Counter{Value: new(float64(value))}}}}
+}
+
+// limit replaces the values of labels that are not allowed, and adds up what then has the same labels. times is how often something
+// was counted or measured by a value that was replaced.
+func (e *Exposition) limit(f *dto.MetricFamily) (_ *dto.MetricFamily, times uint64) {
 	allowed := e.Labels[f.GetName()]
 	if allowed == nil {
-		return f
+		return f, 0
 	}
 	out := &dto.MetricFamily{Name: f.Name, Help: f.Help, Type: f.Type, Unit: f.Unit}
 	merged := map[string]*dto.Metric{}
@@ -98,6 +113,7 @@ func (e *Exposition) limit(f *dto.MetricFamily) *dto.MetricFamily {
 		for i, l := range labels {
 			if values, ok := allowed[l.GetName()]; ok && !slices.Contains(values, l.GetValue()) {
 				labels[i] = &dto.LabelPair{Name: l.Name, Value: new(unexpected)}
+				times += uint64(m.GetCounter().GetValue()) + m.GetHistogram().GetSampleCount() + m.GetSummary().GetSampleCount()
 			}
 			fmt.Fprintf(&key, "%q,", labels[i].GetValue())
 		}
@@ -109,7 +125,7 @@ func (e *Exposition) limit(f *dto.MetricFamily) *dto.MetricFamily {
 		merged[key.String()] = m
 		out.Metric = append(out.Metric, m)
 	}
-	return out
+	return out, times
 }
 
 // addUp adds a metric to another with the same buckets. Of summaries, whose quantiles can't be added, the first stays, with all

@@ -39,6 +39,7 @@ func TestExposition(t *testing.T) {
 			lines[strings.TrimSpace(line)] = true
 		}
 		for _, want := range append(extra, `requests{code="200",path="/a"} 1`, `requests{code="200",path="unexpected"} 5`, "# HELP requests Ours.", "recent 0",
+			"cardinality_enforcement_unexpected_categorizations_total 7",
 			`times_bucket{path="/a",le="1"} 1`, `times_bucket{path="unexpected",le="2"} 1`, `times_count{path="unexpected"} 2`, `times_sum{path="unexpected"} 4`) {
 			if !lines[want] {
 				t.Errorf("hidden %v: no %q in %s", hidden, want, w.Body)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -217,14 +216,14 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 	return resp.Header.Revision, nil
 }
 
-// Sizes adds how many bytes the database of each endpoint has that answers, by upstream's names for them: etcd- and a number that
-// begins with first.
-func (s *Store) Sizes(ctx context.Context, first int, sizes map[string]int64) {
-	for i, endpoint := range s.client.Endpoints() {
+// Size is how many bytes the database has; not ok if no endpoint answers.
+func (s *Store) Size(ctx context.Context) (bytes int64, ok bool) {
+	for _, endpoint := range s.client.Endpoints() {
 		if status, err := s.client.Status(ctx, endpoint); err == nil {
-			sizes["etcd-"+strconv.Itoa(first+i)] = status.DbSize
+			return status.DbSize, true
 		}
 	}
+	return 0, false
 }
 
 // Compact implements storage.Store.

@@ -188,3 +188,21 @@ func TestLostLease(t *testing.T) {
 		t.Errorf("a creation: %v", err)
 	}
 }
+
+// TestSize is that of an endpoint that answers.
+func TestSize(t *testing.T) {
+	endpoint := etcdtest.Start(t)
+	s, err := New(Config{Endpoints: []string{endpoint, endpoint}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if size, ok := s.Size(t.Context()); !ok || size <= 0 {
+		t.Errorf("%d bytes, %v", size, ok)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if size, ok := s.Size(ended); ok {
+		t.Errorf("%d bytes of what doesn't answer", size)
+	}
+}
