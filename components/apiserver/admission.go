@@ -30,7 +30,7 @@ func (s *Server) makeAdmission() (err error) {
 		NotReadySeconds: s.config.NotReadySeconds, UnreachableSeconds: s.config.UnreachableSeconds,
 		Meter: measures.NewAdmission(s.registry), PodSecurity: s.podSecurity(),
 		Dynamic: dynamic.Config{
-			Informers: s.self.informers, Client: s.self.client.Config(), Kinds: s.served, Services: s.resolver(), Egress: s.egress.Webhooks(),
+			Informers: s.self.informers, Client: s.self.client.Config(), Kinds: s.served, Services: s.resolver(), Egress: s.webhooks(),
 		},
 	})
 	return err

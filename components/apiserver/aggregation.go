@@ -52,10 +52,23 @@ func (s *Server) resolver() serviceResolver {
 	return serviceResolver{objects: s.local, endpointsOnly: s.config.EnableAggregatorRouting}
 }
 
-// ensureFirstObjects writes what a new cluster starts with.
+// ensureFirstObjects writes what a new cluster starts with. Only APIServices wait for all definitions to be read, as one that isn't
+// known yet would cost its resources theirs.
 func (s *Server) ensureFirstObjects(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return s.bootstrap.Ensure(ctx) })
-	group.Go(func() error { return s.aggregator.Sync(ctx) })
+	group.Go(func() error {
+		err := s.bootstrap.Ensure(ctx)
+		if err == nil {
+			close(s.first)
+		}
+		return err
+	})
+	group.Go(func() error {
+		if err := s.custom.manager.Sync(ctx); err != nil {
+			return err
+		}
+		s.synced.Store(true)
+		return s.aggregator.Sync(ctx)
+	})
 	return group.Wait()
 }

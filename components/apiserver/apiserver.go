@@ -361,14 +361,9 @@ func (s *Server) prepare(ctx context.Context) error {
 	if err := s.each(func(p *place) error { return p.caches.WaitReady(ctx) }); err != nil {
 		return err
 	}
-	if err := s.custom.manager.Sync(ctx); err != nil {
-		return err
-	}
-	s.synced.Store(true)
 	if err := s.ensureFirstObjects(ctx); err != nil {
 		return err
 	}
-	close(s.first)
 	return s.authz.WaitSynced(ctx)
 }
 

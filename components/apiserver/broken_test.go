@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
@@ -57,6 +58,54 @@ func startBeside(t *testing.T, key string) {
 	case <-server.Ready():
 	case <-time.After(time.Minute):
 		t.Error("it doesn't get ready")
+	}
+}
+
+// TestUnreadableDefinitionAtStart: a server that isn't ready for want of it serves what else there is, and takes no APIService away.
+func TestUnreadableDefinitionAtStart(t *testing.T) {
+	store := memory.New(nil)
+	defer store.Close()
+	const bad = "/registry/apiextensions.k8s.io/customresourcedefinitions/bad"
+	at, err := store.Create(t.Context(), bad, []byte("nonsense"), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stale = `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.stale.example.com","uid":"u","labels":{
+		"kube-aggregator.kubernetes.io/automanaged":"true"}},"spec":{"group":"stale.example.com","version":"v1","groupPriorityMinimum":100,"versionPriority":10}}`
+	if _, err := store.Create(t.Context(), "/registry/apiregistration.k8s.io/apiservices/v1.stale.example.com", []byte(stale), 0); err != nil {
+		t.Fatal(err)
+	}
+	server, err := apiserver.New(apiserver.Config{Store: store, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- server.Run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}()
+	client, err := kubernetes.NewForConfig(server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := func(path string) bool {
+		_, err := client.RESTClient().Get().AbsPath(path).DoRaw(t.Context())
+		return err == nil
+	}
+	const service = "/apis/apiregistration.k8s.io/v1/apiservices/v1.stale.example.com"
+	for _, path := range []string{"/api/v1/namespaces/kube-node-lease", "/apis/rbac.authorization.k8s.io/v1/clusterroles/view", service} {
+		eventually(t, path, func() bool { return there(path) })
+	}
+	if _, err := store.Delete(t.Context(), bad, at); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "ready", func() bool { return there("/readyz") })
+	if there(service) {
+		t.Error("the APIService of what nobody defines is still there")
 	}
 }
 

@@ -27,7 +27,7 @@ type custom struct {
 
 func (s *Server) makeCustom() error {
 	s.custom.manager = crd.New(crd.Config{
-		Objects: handlers.Whole{Local: s.local}, Install: s.installCustom, Shadows: s.shadows, Convert: s.convertCustom, List: s.listCustom, Services: s.resolver(), Egress: s.egress.Webhooks(), Clock: s.config.Clock,
+		Objects: handlers.Whole{Local: s.local}, Install: s.installCustom, Shadows: s.shadows, Convert: s.convertCustom, List: s.listCustom, Services: s.resolver(), Egress: s.webhooks(), Clock: s.config.Clock,
 	})
 	return nil
 }

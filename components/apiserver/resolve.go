@@ -5,16 +5,39 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"net/url"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/client-go/rest"
 
 	"quintet.dev/quintet/components/apiserver/objects"
 )
+
+// webhooks are the ways to webhooks. The Service "kubernetes" is this server itself, which takes it for one of its own parts.
+func (s *Server) webhooks() webhook.AuthenticationInfoResolverWrapper {
+	egress := s.egress.Webhooks()
+	return func(from webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
+		if egress != nil {
+			from = egress(from)
+		}
+		return &webhook.AuthenticationInfoResolverDelegator{
+			ClientConfigForFunc: from.ClientConfigFor,
+			ClientConfigForServiceFunc: func(name, namespace string, port int) (*rest.Config, error) {
+				if name == "kubernetes" && namespace == metav1.NamespaceDefault && port == 443 {
+					return &rest.Config{WrapTransport: func(http.RoundTripper) http.RoundTripper { return s.self.client }}, nil
+				}
+				return from.ClientConfigForService(name, namespace, port)
+			},
+		}
+	}
+}
 
 // serviceResolver finds who serves a Service. It takes any of its endpoints, as upstream does with
 // --enable-aggregator-routing: that needs no proxy for cluster IPs where this server runs.

@@ -408,6 +408,24 @@ func TestWebhookBehindService(t *testing.T) {
 	})
 }
 
+// TestWebhookIsThisServer: what is said to be behind the Service of the API servers is asked here, by the server itself.
+func TestWebhookIsThisServer(t *testing.T) {
+	authority, err := certs.NewAuthority("hooks")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := start(t).client(t)
+	install(t, c, validating("self", hooksv1.WebhookClientConfig{
+		Service:  &hooksv1.ServiceReference{Namespace: "default", Name: "kubernetes", Path: ptr.To("/api/v1/namespaces/default/configmaps/none")},
+		CABundle: authority.Cert,
+	}, "configmaps"))
+	const want = "failed calling webhook \"self.test.example.com\": failed to call webhook: the server does not allow this method on the requested resource"
+	eventually(t, want, func() bool {
+		_, err := c.CoreV1().ConfigMaps("default").Create(t.Context(), configMapFor("x"), metav1.CreateOptions{})
+		return err != nil && strings.Contains(err.Error(), want)
+	})
+}
+
 // TestNamespacesAreDeletedByUID: admission sees of which namespace the deletion is, though the client didn't say.
 func TestNamespacesAreDeletedByUID(t *testing.T) {
 	h := newHooks(t)
