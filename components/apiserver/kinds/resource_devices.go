@@ -110,11 +110,8 @@ func resourceClaims(deps Deps) *Kind {
 	}
 	k.Subresource("status").Strategy.ValidateUpdate = func(ctx context.Context, new, old Object) field.ErrorList {
 		is, was := new.(*resourcev1.ResourceClaim), old.(*resourcev1.ResourceClaim)
-		errs := append(access.AdminResults(ctx, is, was), resource.ValidateStatusUpdate(is, was)...)
-		if len(errs) > 0 {
-			return errs
-		}
-		return access.Status(ctx, is, was)
+		errs := append(access.AdminResults(ctx, is, was), access.Status(ctx, is, was)...)
+		return append(errs, resource.ValidateStatusUpdate(is, was)...)
 	}
 	return k
 }

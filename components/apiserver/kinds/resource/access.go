@@ -96,6 +96,9 @@ func (a Access) Status(ctx context.Context, new, old *resourcev1.ResourceClaim) 
 				resourcev1.SubresourceBinding, info.Verb, err)))
 		}
 	}
+	if new.Status.Allocation == nil {
+		return errs // with it go all devices
+	}
 	verbs := []string{resourcev1.VerbPrefixArbitraryNode + info.Verb}
 	if onNodeOf(ctx, new, old) {
 		verbs = slices.Insert(verbs, 0, resourcev1.VerbPrefixAssociatedNode+info.Verb)

@@ -58,6 +58,7 @@ func TestStatusRights(t *testing.T) {
 		{"what was told goes with the device", jane, claim(false, false), claim(true, true), []string{bind}},
 		{"a driver on the node", driver("n"), claim(true, true), claim(true, false), []string{onTheNode, anywhere}},
 		{"a driver on another node", driver("m"), claim(true, true), claim(true, false), []string{anywhere}},
+		{"a driver tells of what goes", driver("n"), claim(false, true), claim(true, false), []string{bind}},
 		{"both", driver("n"), claim(true, true), claim(false, false), []string{bind, onTheNode, anywhere}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
