@@ -24,27 +24,29 @@ type Discovery struct {
 	tokens *Tokens
 }
 
-// Discovery returns what serves the documents. It fails when the issuer is not an https URL, or there is no https JWKSURI:
-// the documents are then not to be served.
+// Discovery returns what serves the documents. It fails when the issuer or JWKSURI are no https URLs, or the issuer has what OpenID
+// forbids: the documents are then not to be served.
 func (t *Tokens) Discovery() (*Discovery, error) {
-	if err := checkURL(t.cfg.Issuers[0]); err != nil {
+	issuer, err := checkURL(t.cfg.Issuers[0])
+	if err == nil && (issuer.RawQuery != "" || issuer.Fragment != "") {
+		err = fmt.Errorf("%q has a query or a fragment, which OpenID discovery has no place for", issuer)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("service-account-issuer: %w", err)
 	}
-	if err := checkURL(t.cfg.JWKSURI); err != nil {
+	if _, err := checkURL(t.cfg.JWKSURI); err != nil {
 		return nil, fmt.Errorf("service-account-jwks-uri: %w", err)
 	}
 	return &Discovery{t}, nil
 }
 
-func checkURL(s string) error {
+// checkURL is content with a URL without host, as upstream.
+func checkURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
-	if err != nil {
-		return err
+	if err == nil && u.Scheme != "https" {
+		err = fmt.Errorf("%q is no https URL, as OpenID discovery needs", s)
 	}
-	if u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return fmt.Errorf("%q is not an https URL without query and fragment, as OpenID discovery needs", s)
-	}
-	return nil
+	return u, err
 }
 
 // ServeConfiguration answers ConfigurationPath.

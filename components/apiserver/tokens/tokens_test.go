@@ -394,9 +394,14 @@ func TestDiscovery(t *testing.T) {
 	if !strings.Contains(w.Body.String(), `"jwks_uri":"https://kubernetes.default.svc/openid/v1/jwks"`) {
 		t.Error(w.Body.String())
 	}
-	plain := newFixture(t, ecKey(t), func(c *Config) { c.Issuers = []string{"kubernetes"} })
-	if _, err := plain.Discovery(); err == nil {
-		t.Error("discovery for an issuer that is no URL")
+	for urls, want := range map[[2]string]bool{
+		{"kubernetes", "https://a"}: false, {"https://a?b", "https://a"}: false, {"https://a#b", "https://a"}: false,
+		{"https://a", "http://a"}: false, {"https://a", "https:///keys"}: true, {"https://a", "https://a?b#c"}: true,
+	} {
+		f := newFixture(t, ecKey(t), func(c *Config) { c.Issuers, c.JWKSURI = []string{urls[0]}, urls[1] })
+		if _, err := f.Discovery(); (err == nil) != want {
+			t.Errorf("%q: %v", urls, err)
+		}
 	}
 }
 
