@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,7 @@ type issuers struct {
 // generation is what was made of one configuration.
 type generation struct {
 	token   authenticator.Token // nil if the configuration names no issuer
+	issuers []string            // their URLs
 	health  []func() error
 	cancel  context.CancelFunc
 	mu      sync.RWMutex // held for reading by those who use token
@@ -83,6 +85,7 @@ func (i *issuers) start(config *apiserver.AuthenticationConfiguration) (*generat
 			return nil, fmt.Errorf("jwt[%d]: %w", n, err)
 		}
 		tokens = append(tokens, token)
+		g.issuers = append(g.issuers, config.JWT[n].Issuer.URL)
 		g.health = append(g.health, token.HealthCheck)
 	}
 	if len(tokens) > 0 {
@@ -130,7 +133,13 @@ func (i *issuers) replace(ctx context.Context, config *apiserver.AuthenticationC
 		g.cancel()
 		return err
 	}
-	i.now.Swap(g).retire()
+	before := i.now.Swap(g)
+	before.retire()
+	for _, issuer := range before.issuers {
+		if !slices.Contains(g.issuers, issuer) {
+			oidc.DeleteJWKSFetchMetrics(issuer, i.identity)
+		}
+	}
 	return nil
 }
 

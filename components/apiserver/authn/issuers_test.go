@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+	"k8s.io/component-base/metrics/legacyregistry"
 )
 
 // issuer is an OpenID provider.
@@ -210,6 +212,9 @@ func TestConfigReload(t *testing.T) {
 	if try(first) {
 		t.Error("the first issuer is still trusted")
 	}
+	if counted(t, first) || !counted(t, second) {
+		t.Error("keys are counted of the first issuer, or not of the second")
+	}
 	gone := newIssuer(t)
 	gone.Close()
 	asked, cancel := context.WithCancel(context.Background())
@@ -222,6 +227,26 @@ func TestConfigReload(t *testing.T) {
 			t.Errorf("after %q: %v", content, err)
 		}
 	}
+}
+
+// counted tells whether metrics speak of an issuer's keys.
+func counted(t *testing.T, i *issuer) bool {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	of := fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(i.URL)))
+	for _, f := range families {
+		for _, m := range f.Metric {
+			for _, l := range m.Label {
+				if f.GetName() == "apiserver_authentication_jwt_authenticator_jwks_fetch_last_timestamp_seconds" && l.GetValue() == of {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // TestConfigErrors: each error names flag, file and cause.
