@@ -84,6 +84,9 @@ const writers = 16
 
 // Ensure makes what is missing and mends what differs. It returns when all is in place.
 func (b *Bootstrap) Ensure(ctx context.Context) error {
+	if err := b.inherit(ctx); err != nil {
+		return fmt.Errorf("bootstrap out of what former releases left: %w", err)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	for _, step := range b.steps() {
