@@ -125,8 +125,6 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 	strict := validation != metav1.FieldValidationIgnore
 	got, gvk, err := c.decoded(body, media, &want, into, strict)
 	switch {
-	case runtime.IsNotRegisteredError(err) && gvk != nil && gvk.Kind == want.Kind && c.kind.Version(gvk.GroupVersion()) != nil: // in which it is stored only
-		return mismatch(*gvk, want)
 	case err != nil && !(runtime.IsStrictDecodingError(err) && got != nil):
 		return c.unreadable(err, gvk, want, body)
 	case gvk != nil && gvk.GroupVersion() != want.GroupVersion() && c.isCustom(got):
@@ -174,7 +172,7 @@ func mismatch(gvk, want schema.GroupVersionKind) error {
 
 // hasForm tells whether gvk is another form of what goes through this door.
 func (d *door) hasForm(gvk schema.GroupVersionKind) bool {
-	return d.gvk.Group == gvk.Group || d.gvk.Kind == d.kind.Name && d.kind.Version(gvk.GroupVersion()) != nil
+	return d.gvk.Group == gvk.Group || d.gvk.Kind == d.kind.Name && d.kind.Readable(gvk.GroupVersion()) != nil
 }
 
 // strictness turns what strict decoding complained about into an error or into warnings.

@@ -33,6 +33,9 @@ func newInterfaces(a *API) *interfaces {
 			i.types[reflect.TypeOf(v.New())] = v
 			i.kinds[v.WithKind(r.Kind.Name)] = v
 		}
+		for n := range r.Kind.Former { // what comes back may say that it is of such
+			i.types[reflect.TypeOf(r.Kind.Former[n].New())] = &r.Kind.Former[n]
+		}
 	}
 	return i
 }

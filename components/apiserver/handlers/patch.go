@@ -150,7 +150,7 @@ func (p *patcher) textual(current []byte, into kinds.Object) (kinds.Object, *kin
 	}
 	obj, version := got.(kinds.Object), p.version
 	if got != into {
-		version = p.call.kind.Version(got.GetObjectKind().GroupVersionKind().GroupVersion())
+		version = p.call.kind.Readable(got.GetObjectKind().GroupVersionKind().GroupVersion())
 	}
 	if version.Check != nil {
 		if err := version.Check(obj); err != nil {
@@ -201,7 +201,7 @@ func (p *patcher) reread(current []byte, into runtime.Object, gvk schema.GroupVe
 
 // isVersion tells whether gvk is a version, served or not, of what the request is about.
 func (p *patcher) isVersion(gvk schema.GroupVersionKind) bool {
-	return !p.isScale() && gvk.Kind == p.gvk.Kind && gvk.Kind == p.call.kind.Name && p.call.kind.Version(gvk.GroupVersion()) != nil
+	return !p.isScale() && gvk.Kind == p.gvk.Kind && gvk.Kind == p.call.kind.Name && p.call.kind.Readable(gvk.GroupVersion()) != nil
 }
 
 // versionless tells whether a patch took the apiVersion away, and what is wrong then. Upstream takes such JSON for that of its internal

@@ -89,6 +89,9 @@ func validatingWebhooks() *Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    admissionregistration.DefaultValidating,
+		Former: []Version{
+			formerTwin[*admissionv1beta1.ValidatingWebhookConfiguration](admissionv1beta1.SchemeGroupVersion, admissionregistration.DefaultValidatingV1beta1),
+		},
 		Strategy: configured(func(c *admissionv1.ValidatingWebhookConfiguration) any { return c.Webhooks }, asStored,
 			admissionregistration.ValidateValidating),
 		Columns: admissionregistration.WebhookColumns(),
@@ -104,6 +107,9 @@ func mutatingWebhooks() *Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    admissionregistration.DefaultMutating,
+		Former: []Version{
+			formerTwin[*admissionv1beta1.MutatingWebhookConfiguration](admissionv1beta1.SchemeGroupVersion, admissionregistration.DefaultMutatingV1beta1),
+		},
 		Strategy: configured(func(c *admissionv1.MutatingWebhookConfiguration) any { return c.Webhooks }, asStored,
 			admissionregistration.ValidateMutating),
 		Columns: admissionregistration.WebhookColumns(),
@@ -131,7 +137,11 @@ func validatingPolicies(deps Deps) *Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    admissionregistration.DefaultValidatingPolicy,
-		Strategy:   s,
+		Former: []Version{
+			formerTwin[*admissionv1beta1.ValidatingAdmissionPolicy](admissionv1beta1.SchemeGroupVersion, admissionregistration.DefaultValidatingPolicy),
+			formerTwin[*admissionv1alpha1.ValidatingAdmissionPolicy](admissionv1alpha1.SchemeGroupVersion, admissionregistration.DefaultValidatingPolicy),
+		},
+		Strategy: s,
 		Status: &strategy[*admissionv1.ValidatingAdmissionPolicy]{
 			Meta: MetaNothing, AnyFinalizer: true,
 			PrepareUpdate: validatingPolicyParts.statusUpdateOnly,
@@ -162,6 +172,10 @@ func validatingPolicyBindings(deps Deps) *Kind {
 		Categories: []string{"api-extensions"},
 		Hub:        admissionv1.SchemeGroupVersion,
 		Default:    admissionregistration.DefaultValidatingBinding,
+		Former: []Version{
+			formerTwin[*admissionv1beta1.ValidatingAdmissionPolicyBinding](admissionv1beta1.SchemeGroupVersion, admissionregistration.DefaultValidatingBinding),
+			formerTwin[*admissionv1alpha1.ValidatingAdmissionPolicyBinding](admissionv1alpha1.SchemeGroupVersion, admissionregistration.DefaultValidatingBindingV1alpha1),
+		},
 		Strategy: configured(func(b *admissionv1.ValidatingAdmissionPolicyBinding) any { return b.Spec }, apiequality.Semantic.DeepEqual,
 			func(new, _ *admissionv1.ValidatingAdmissionPolicyBinding) field.ErrorList {
 				return admissionregistration.ValidateValidatingBinding(new)

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	apiregistrationv1beta1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1beta1"
 
 	"quintet.dev/quintet/components/apiserver/kinds/apiregistration"
 )
@@ -19,6 +20,9 @@ func apiServices(deps Deps) *Kind {
 		AsJSON:        true,
 		StatusNoTable: true,
 		Default:       apiregistrationv1.SetObjectDefaults_APIService,
+		Former: []Version{
+			formerTwin[*apiregistrationv1beta1.APIService](apiregistrationv1beta1.SchemeGroupVersion, apiregistrationv1.SetObjectDefaults_APIService),
+		},
 		Strategy: strategy[Service]{
 			Meta: MetaNothing, AnyFinalizer: true, // the library checks it
 			PrepareCreate: func(_ context.Context, obj Service) {

@@ -4,8 +4,11 @@ import (
 	"context"
 
 	appsv1 "k8s.io/api/apps/v1"
+	appsv1beta1 "k8s.io/api/apps/v1beta1"
+	appsv1beta2 "k8s.io/api/apps/v1beta2"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,8 +31,15 @@ var deploymentTemplate = templated[*appsv1.Deployment]{
 func deployments() *Kind {
 	return define(row[*appsv1.Deployment]{
 		Name: "Deployment", Resource: "deployments", ShortNames: []string{"deploy"}, Categories: []string{"all"},
-		Hub:     appsv1.SchemeGroupVersion,
-		Default: apps.DefaultDeployment,
+		Hub:              appsv1.SchemeGroupVersion,
+		Default:          apps.DefaultDeployment,
+		Check:            apps.CheckDeployment,
+		FieldAnnotations: []string{appsv1.DeprecatedRollbackTo},
+		Former: []Version{
+			formerTwin[*appsv1beta2.Deployment](appsv1beta2.SchemeGroupVersion, apps.DefaultDeployment),
+			former(appsv1beta1.SchemeGroupVersion, apps.DeploymentFromV1beta1, apps.DefaultDeploymentV1beta1),
+			formerLike[*extensionsv1beta1.Deployment](extensionsv1beta1.SchemeGroupVersion, apps.DeploymentFromV1beta1, apps.DefaultDeploymentExtensions),
+		},
 		Strategy: strategy[*appsv1.Deployment]{
 			PrepareCreate: deploymentTemplate.create(deploymentParts.create),
 			PrepareUpdate: deploymentTemplate.update(func(ctx context.Context, new, old *appsv1.Deployment) {
@@ -47,7 +57,10 @@ func deployments() *Kind {
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*appsv1.Deployment]{
-			PrepareUpdate:  deploymentParts.statusUpdateKeepLabels,
+			PrepareUpdate: func(ctx context.Context, new, old *appsv1.Deployment) {
+				deploymentParts.statusUpdateKeepLabels(ctx, new, old)
+				apps.KeepRollback(new, old) // a part of the spec, though an annotation
+			},
 			ValidateUpdate: apps.ValidateDeploymentStatus,
 			Reset:          []string{"spec", "metadata.labels"},
 		},

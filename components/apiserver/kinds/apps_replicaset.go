@@ -2,8 +2,10 @@ package kinds
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	appsv1beta2 "k8s.io/api/apps/v1beta2"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -26,6 +28,10 @@ func replicaSets() *Kind {
 		Name: "ReplicaSet", Resource: "replicasets", ShortNames: []string{"rs"}, Categories: []string{"all"},
 		Hub:     appsv1.SchemeGroupVersion,
 		Default: apps.DefaultReplicaSet,
+		Former: []Version{
+			formerTwin[*appsv1beta2.ReplicaSet](appsv1beta2.SchemeGroupVersion, apps.DefaultReplicaSet),
+			formerTwin[*extensionsv1beta1.ReplicaSet](extensionsv1beta1.SchemeGroupVersion, apps.DefaultReplicaSetExtensions),
+		},
 		Strategy: strategy[*appsv1.ReplicaSet]{
 			PrepareCreate:       replicaSetTemplate.create(replicaSetParts.create),
 			PrepareUpdate:       replicaSetTemplate.update(replicaSetParts.update),

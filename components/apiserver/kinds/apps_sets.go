@@ -5,8 +5,11 @@ import (
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
+	appsv1beta1 "k8s.io/api/apps/v1beta1"
+	appsv1beta2 "k8s.io/api/apps/v1beta2"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	corev1 "k8s.io/api/core/v1"
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -30,8 +33,12 @@ var daemonSetTemplate = templated[*appsv1.DaemonSet]{
 func daemonSets() *Kind {
 	return define(row[*appsv1.DaemonSet]{
 		Name: "DaemonSet", Resource: "daemonsets", ShortNames: []string{"ds"}, Categories: []string{"all"},
-		Hub:              appsv1.SchemeGroupVersion,
-		Default:          apps.DefaultDaemonSet,
+		Hub:     appsv1.SchemeGroupVersion,
+		Default: apps.DefaultDaemonSet,
+		Former: []Version{
+			formerTwin[*appsv1beta2.DaemonSet](appsv1beta2.SchemeGroupVersion, apps.DefaultDaemonSet),
+			former(extensionsv1beta1.SchemeGroupVersion, apps.DaemonSetFromExtensions, apps.DefaultDaemonSetExtensions),
+		},
 		FieldAnnotations: []string{appsv1.DeprecatedTemplateGeneration},
 		Check:            apps.CheckDaemonSet,
 		Strategy: strategy[*appsv1.DaemonSet]{
@@ -86,6 +93,10 @@ func statefulSets() *Kind {
 		Name: "StatefulSet", Resource: "statefulsets", ShortNames: []string{"sts"}, Categories: []string{"all"},
 		Hub:     appsv1.SchemeGroupVersion,
 		Default: apps.DefaultStatefulSet,
+		Former: []Version{
+			formerTwin[*appsv1beta2.StatefulSet](appsv1beta2.SchemeGroupVersion, apps.DefaultStatefulSet),
+			former(appsv1beta1.SchemeGroupVersion, apps.StatefulSetFromV1beta1, apps.DefaultStatefulSetV1beta1),
+		},
 		Strategy: strategy[*appsv1.StatefulSet]{
 			PrepareCreate: statefulSetTemplate.create(func(ctx context.Context, s *appsv1.StatefulSet) {
 				apps.DropDisabled(s, nil)
@@ -127,6 +138,10 @@ func controllerRevisions() *Kind {
 	return define(row[*appsv1.ControllerRevision]{
 		Name: "ControllerRevision", Resource: "controllerrevisions",
 		Hub: appsv1.SchemeGroupVersion,
+		Former: []Version{
+			formerTwin[*appsv1beta2.ControllerRevision, *appsv1.ControllerRevision](appsv1beta2.SchemeGroupVersion, nil),
+			formerTwin[*appsv1beta1.ControllerRevision, *appsv1.ControllerRevision](appsv1beta1.SchemeGroupVersion, nil),
+		},
 		Strategy: strategy[*appsv1.ControllerRevision]{
 			Meta:                MetaAll,
 			Validate:            apps.ValidateRevision,

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	batchv1 "k8s.io/api/batch/v1"
+	batchv1beta1 "k8s.io/api/batch/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -79,6 +80,7 @@ func cronJobs() *Kind {
 		Name: "CronJob", Resource: "cronjobs", ShortNames: []string{"cj"}, Categories: []string{"all"},
 		Hub:     batchv1.SchemeGroupVersion,
 		Default: batch.DefaultCronJob,
+		Former:  []Version{formerTwin[*batchv1beta1.CronJob](batchv1beta1.SchemeGroupVersion, batch.DefaultCronJob)},
 		Strategy: strategy[*batchv1.CronJob]{
 			PrepareCreate:       cronJobTemplate.create(cronJobParts.create),
 			PrepareUpdate:       cronJobTemplate.update(cronJobParts.update),

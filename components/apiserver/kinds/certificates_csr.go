@@ -4,6 +4,7 @@ import (
 	"context"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	certificatesv1beta1 "k8s.io/api/certificates/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -25,7 +26,8 @@ func certificateSigningRequests(deps Deps) *Kind {
 	}.erase([]Version{{GroupVersion: certificatesv1.SchemeGroupVersion}})
 	return define(row[*csr]{
 		Name: "CertificateSigningRequest", Resource: "certificatesigningrequests", ShortNames: []string{"csr"}, Cluster: true,
-		Hub: certificatesv1.SchemeGroupVersion,
+		Hub:    certificatesv1.SchemeGroupVersion,
+		Former: []Version{former(certificatesv1beta1.SchemeGroupVersion, certificates.FromV1beta1, nil)},
 		Strategy: strategy[*csr]{
 			PrepareCreate: prepareCSR,
 			PrepareUpdate: func(_ context.Context, new, old *csr) {

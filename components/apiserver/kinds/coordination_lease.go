@@ -15,7 +15,8 @@ import (
 func leases() *Kind {
 	return define(row[*coordinationv1.Lease]{
 		Name: "Lease", Resource: "leases",
-		Hub: coordinationv1.SchemeGroupVersion,
+		Hub:    coordinationv1.SchemeGroupVersion,
+		Former: []Version{formerTwin[*coordinationv1beta1.Lease, *coordinationv1.Lease](coordinationv1beta1.SchemeGroupVersion, nil)},
 		Strategy: strategy[*coordinationv1.Lease]{
 			AnyFinalizer:   true,
 			PrepareCreate:  func(_ context.Context, l *coordinationv1.Lease) { coordination.DropCoordination(l, nil) },

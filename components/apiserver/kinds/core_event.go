@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	eventsv1beta1 "k8s.io/api/events/v1beta1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
@@ -25,6 +26,7 @@ func eventKind() *Kind {
 			v.Fields = regardingFields()
 			return v
 		}()},
+		Former:   []Version{formerLike[*eventsv1beta1.Event](eventsv1beta1.SchemeGroupVersion, events.ToCore, nil)},
 		Strategy: strategy[*corev1.Event]{Meta: MetaNothing, AnyFinalizer: true, CreateOnUpdate: true, UnconditionalUpdate: true, NoDependents: true},
 		Columns:  events.Columns(),
 		Row:      events.Row,

@@ -35,6 +35,8 @@ type row[P Object] struct {
 	// Others are further served versions; OthersFirst tells that the preferred one is among them.
 	Others      []Version
 	OthersFirst bool
+	// Former are versions that are only read; see former and formerTwin.
+	Former []Version
 
 	Strategy strategy[P]
 	Status   *strategy[P] // serves /status
@@ -105,12 +107,17 @@ func define[P Object](r row[P]) *Kind {
 	k := &Kind{
 		Name: r.Name, Resource: r.Resource, Singular: strings.ToLower(r.Name),
 		ShortNames: r.ShortNames, Categories: r.Categories, Namespaced: !r.Cluster,
-		Hub: r.Hub, Stored: r.Stored, StoredAsJSON: r.AsJSON, Gate: r.Gate, Prefix: r.Prefix, Verbs: r.Verbs,
+		Hub: r.Hub, Former: r.Former, Stored: r.Stored, StoredAsJSON: r.AsJSON, Gate: r.Gate, Prefix: r.Prefix, Verbs: r.Verbs,
 		Columns: r.Columns, Indexed: r.Indexed, Unselectable: r.Unselectable, FieldAnnotations: r.FieldAnnotations, PlainRows: r.Columns == nil,
 		reread: rereaderOf(reflect.TypeFor[P](), r.AsJSON),
 	}
 	if r.Check != nil {
 		hub.Check = func(obj Object) error { return r.Check(obj.(P)) }
+		for i := range k.Former {
+			if v := &k.Former[i]; v.twin {
+				v.Check = func(obj Object) error { return r.Check(sameAs[P](obj).Interface().(P)) }
+			}
+		}
 	}
 	if r.OthersFirst {
 		k.Versions = append(append([]Version{}, r.Others...), hub)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	discoveryv1 "k8s.io/api/discovery/v1"
+	discoveryv1beta1 "k8s.io/api/discovery/v1beta1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -16,6 +17,7 @@ func endpointSlices() *Kind {
 		Name: "EndpointSlice", Resource: "endpointslices",
 		Hub:     discoveryv1.SchemeGroupVersion,
 		Default: discovery.Default,
+		Former:  []Version{former(discoveryv1beta1.SchemeGroupVersion, discovery.FromV1beta1, discovery.Default)},
 		Strategy: strategy[*discoveryv1.EndpointSlice]{
 			Meta: MetaObjects,
 			PrepareCreate: func(_ context.Context, s *discoveryv1.EndpointSlice) {

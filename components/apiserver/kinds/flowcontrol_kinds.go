@@ -2,6 +2,9 @@ package kinds
 
 import (
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	flowcontrolv1beta1 "k8s.io/api/flowcontrol/v1beta1"
+	flowcontrolv1beta2 "k8s.io/api/flowcontrol/v1beta2"
+	flowcontrolv1beta3 "k8s.io/api/flowcontrol/v1beta3"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -18,6 +21,11 @@ func flowSchemas() *Kind {
 		Name: "FlowSchema", Resource: "flowschemas", Cluster: true,
 		Hub:     flowcontrolv1.SchemeGroupVersion,
 		Default: flowcontrol.DefaultSchema,
+		Former: []Version{
+			formerTwin[*flowcontrolv1beta3.FlowSchema](flowcontrolv1beta3.SchemeGroupVersion, flowcontrol.DefaultSchema),
+			formerTwin[*flowcontrolv1beta2.FlowSchema](flowcontrolv1beta2.SchemeGroupVersion, flowcontrol.DefaultSchema),
+			formerTwin[*flowcontrolv1beta1.FlowSchema](flowcontrolv1beta1.SchemeGroupVersion, flowcontrol.DefaultSchema),
+		},
 		Strategy: strategy[*flowcontrolv1.FlowSchema]{
 			Meta:                MetaObjects,
 			PrepareCreate:       flowSchemaParts.create,
@@ -56,6 +64,11 @@ func priorityLevels() *Kind {
 		Name: "PriorityLevelConfiguration", Resource: "prioritylevelconfigurations", Cluster: true,
 		Hub:     flowcontrolv1.SchemeGroupVersion,
 		Default: flowcontrol.DefaultLevel,
+		Former: []Version{
+			former(flowcontrolv1beta3.SchemeGroupVersion, flowcontrol.LevelFromV1beta3, flowcontrol.DefaultLevel),
+			former(flowcontrolv1beta2.SchemeGroupVersion, flowcontrol.LevelFromV1beta2, flowcontrol.DefaultLevel),
+			formerLike[*flowcontrolv1beta1.PriorityLevelConfiguration](flowcontrolv1beta1.SchemeGroupVersion, flowcontrol.LevelFromV1beta2, flowcontrol.DefaultLevel),
+		},
 		Strategy: strategy[*flowcontrolv1.PriorityLevelConfiguration]{
 			Meta:          MetaObjects,
 			PrepareCreate: priorityLevelParts.create,

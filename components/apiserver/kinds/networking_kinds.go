@@ -4,7 +4,9 @@ import (
 	"context"
 	"reflect"
 
+	extensionsv1beta1 "k8s.io/api/extensions/v1beta1"
 	networkingv1 "k8s.io/api/networking/v1"
+	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -20,6 +22,10 @@ func ingresses() *Kind {
 	return define(row[*networkingv1.Ingress]{
 		Name: "Ingress", Resource: "ingresses", ShortNames: []string{"ing"}, Prefix: "ingress",
 		Hub: networkingv1.SchemeGroupVersion,
+		Former: []Version{
+			former(networkingv1beta1.SchemeGroupVersion, networking.IngressFromV1beta1, nil),
+			formerLike[*extensionsv1beta1.Ingress](extensionsv1beta1.SchemeGroupVersion, networking.IngressFromV1beta1, nil),
+		},
 		Strategy: strategy[*networkingv1.Ingress]{
 			Meta:                MetaAll,
 			PrepareCreate:       ingressParts.create,
@@ -50,6 +56,7 @@ func ingressClasses() *Kind {
 		Name: "IngressClass", Resource: "ingressclasses", Cluster: true,
 		Hub:     networkingv1.SchemeGroupVersion,
 		Default: networking.DefaultIngressClass,
+		Former:  []Version{formerTwin[*networkingv1beta1.IngressClass, *networkingv1.IngressClass](networkingv1beta1.SchemeGroupVersion, nil)},
 		Strategy: strategy[*networkingv1.IngressClass]{
 			PrepareCreate:       ingressClassParts.create,
 			PrepareUpdate:       ingressClassParts.update,
@@ -72,6 +79,7 @@ func networkPolicies() *Kind {
 		Name: "NetworkPolicy", Resource: "networkpolicies", ShortNames: []string{"netpol"},
 		Hub:     networkingv1.SchemeGroupVersion,
 		Default: networking.DefaultPolicy,
+		Former:  []Version{formerTwin[*extensionsv1beta1.NetworkPolicy](extensionsv1beta1.SchemeGroupVersion, networking.DefaultPolicyExtensions)},
 		Strategy: strategy[*networkingv1.NetworkPolicy]{
 			PrepareCreate: networkPolicyParts.create,
 			PrepareUpdate: func(ctx context.Context, new, old *networkingv1.NetworkPolicy) {

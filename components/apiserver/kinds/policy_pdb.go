@@ -2,6 +2,7 @@ package kinds
 
 import (
 	policyv1 "k8s.io/api/policy/v1"
+	policyv1beta1 "k8s.io/api/policy/v1beta1"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -16,7 +17,9 @@ var budgetParts = parts[*policyv1.PodDisruptionBudget, policyv1.PodDisruptionBud
 func podDisruptionBudgets() *Kind {
 	return define(row[*policyv1.PodDisruptionBudget]{
 		Name: "PodDisruptionBudget", Resource: "poddisruptionbudgets", ShortNames: []string{"pdb"},
-		Hub: policyv1.SchemeGroupVersion,
+		Hub:     policyv1.SchemeGroupVersion,
+		Default: policy.Default,
+		Former:  []Version{formerTwin[*policyv1beta1.PodDisruptionBudget](policyv1beta1.SchemeGroupVersion, policy.DefaultV1beta1)},
 		Strategy: strategy[*policyv1.PodDisruptionBudget]{
 			Meta: MetaNothing, AnyFinalizer: true,
 			PrepareCreate:  budgetParts.create,

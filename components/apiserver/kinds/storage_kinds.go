@@ -4,6 +4,7 @@ import (
 	"context"
 
 	storagev1 "k8s.io/api/storage/v1"
+	storagev1alpha1 "k8s.io/api/storage/v1alpha1"
 	storagev1beta1 "k8s.io/api/storage/v1beta1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
@@ -16,6 +17,7 @@ func storageClasses() *Kind {
 		Name: "StorageClass", Resource: "storageclasses", ShortNames: []string{"sc"}, Cluster: true,
 		Hub:     storagev1.SchemeGroupVersion,
 		Default: storage.DefaultClass,
+		Former:  []Version{formerTwin[*storagev1beta1.StorageClass](storagev1beta1.SchemeGroupVersion, storage.DefaultClass)},
 		Strategy: strategy[*storagev1.StorageClass]{
 			Validate:            storage.ValidateClass,
 			ValidateAmong:       wholeFirst(whatever(storage.ValidateClass), storage.ValidateClassChange),
@@ -38,6 +40,10 @@ func volumeAttachments() *Kind {
 		Name: "VolumeAttachment", Resource: "volumeattachments", Cluster: true,
 		Default: storage.DefaultAttachment,
 		Hub:     storagev1.SchemeGroupVersion,
+		Former: []Version{
+			formerTwin[*storagev1beta1.VolumeAttachment](storagev1beta1.SchemeGroupVersion, storage.DefaultAttachment),
+			formerTwin[*storagev1alpha1.VolumeAttachment, *storagev1.VolumeAttachment](storagev1alpha1.SchemeGroupVersion, nil),
+		},
 		Strategy: strategy[*storagev1.VolumeAttachment]{
 			Meta:           MetaObjects,
 			PrepareCreate:  attachmentParts.plainCreate,
@@ -64,6 +70,7 @@ func csiDrivers() *Kind {
 		Name: "CSIDriver", Resource: "csidrivers", Cluster: true,
 		Hub:     storagev1.SchemeGroupVersion,
 		Default: storage.DefaultDriver,
+		Former:  []Version{formerTwin[*storagev1beta1.CSIDriver](storagev1beta1.SchemeGroupVersion, storage.DefaultDriver)},
 		Strategy: strategy[*storagev1.CSIDriver]{
 			PrepareCreate: func(_ context.Context, d *storagev1.CSIDriver) { d.Spec.PreventPodSchedulingIfMissing = nil }, // off by default
 			PrepareUpdate: func(_ context.Context, new, old *storagev1.CSIDriver) {
@@ -86,7 +93,8 @@ func csiDrivers() *Kind {
 func csiNodes() *Kind {
 	return define(row[*storagev1.CSINode]{
 		Name: "CSINode", Resource: "csinodes", Cluster: true,
-		Hub: storagev1.SchemeGroupVersion,
+		Hub:    storagev1.SchemeGroupVersion,
+		Former: []Version{formerTwin[*storagev1beta1.CSINode, *storagev1.CSINode](storagev1beta1.SchemeGroupVersion, nil)},
 		Strategy: strategy[*storagev1.CSINode]{
 			Meta:           MetaObjects,
 			Validate:       storage.ValidateNode,
@@ -103,6 +111,10 @@ func csiStorageCapacities() *Kind {
 	return define(row[*storagev1.CSIStorageCapacity]{
 		Name: "CSIStorageCapacity", Resource: "csistoragecapacities",
 		Hub: storagev1.SchemeGroupVersion,
+		Former: []Version{
+			formerTwin[*storagev1beta1.CSIStorageCapacity, *storagev1.CSIStorageCapacity](storagev1beta1.SchemeGroupVersion, nil),
+			formerTwin[*storagev1alpha1.CSIStorageCapacity, *storagev1.CSIStorageCapacity](storagev1alpha1.SchemeGroupVersion, nil),
+		},
 		Strategy: strategy[*storagev1.CSIStorageCapacity]{
 			Validate:      storage.ValidateCapacity,
 			ValidateAmong: wholeFirst(whatever(storage.ValidateCapacity), storage.ValidateCapacityChange),
@@ -116,6 +128,7 @@ func volumeAttributesClasses() *Kind {
 		Name: "VolumeAttributesClass", Resource: "volumeattributesclasses", ShortNames: []string{"vac"}, Cluster: true,
 		Hub:    storagev1.SchemeGroupVersion,
 		Others: []Version{twinned[*storagev1beta1.VolumeAttributesClass, *storagev1.VolumeAttributesClass](storagev1beta1.SchemeGroupVersion, nil)},
+		Former: []Version{formerTwin[*storagev1alpha1.VolumeAttributesClass, *storagev1.VolumeAttributesClass](storagev1alpha1.SchemeGroupVersion, nil)},
 		Strategy: strategy[*storagev1.VolumeAttributesClass]{
 			Validate:            storage.ValidateAttributes,
 			ValidateAmong:       changeFirst(storage.ValidateAttributesChange, whatever(storage.ValidateAttributes)),

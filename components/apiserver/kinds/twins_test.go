@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 
 	"quintet.dev/quintet/components/apiserver/kinds/twin"
@@ -11,7 +12,7 @@ import (
 func TestTwinsAreAlike(t *testing.T) {
 	found := 0
 	for _, kind := range Table(Deps{}) {
-		for _, v := range kind.Versions {
+		for _, v := range slices.Concat(kind.Versions, kind.Former) {
 			if !v.twin {
 				continue
 			}

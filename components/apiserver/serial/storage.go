@@ -100,6 +100,11 @@ func (s *Storage) decode(value []byte) (kinds.Object, error) {
 			return nil, err
 		}
 	}
+	if version.Check != nil {
+		if err := version.Check(obj); err != nil {
+			return nil, err
+		}
+	}
 	if version.Default != nil {
 		version.Default(obj)
 	}
@@ -176,7 +181,7 @@ func (s *Storage) version(gvk schema.GroupVersionKind) (*kinds.Version, error) {
 	if gvk.Kind != s.kind.Name {
 		return nil, fmt.Errorf("found a %s instead", gvk)
 	}
-	v := s.kind.Version(gvk.GroupVersion())
+	v := s.kind.Readable(gvk.GroupVersion())
 	switch custom := s.kind.Custom != nil; {
 	case v != nil:
 	case custom && gvk.Group != s.hub.Group:

@@ -2,6 +2,7 @@ package apps
 
 import (
 	"cmp"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -16,11 +17,11 @@ var replicaSelection = selection{kind: "deployment", pods: "ReplicaSet", require
 
 // ValidateDeployment checks a deployment.
 func ValidateDeployment(d *appsv1.Deployment) field.ErrorList {
-	return validateDeployment(&d.Spec, nil)
+	return validateDeployment(d, nil)
 }
 
-func validateDeployment(s *appsv1.DeploymentSpec, old *corev1.PodTemplateSpec) field.ErrorList {
-	path := field.NewPath("spec")
+func validateDeployment(d *appsv1.Deployment, old *corev1.PodTemplateSpec) field.ErrorList {
+	path, s := field.NewPath("spec"), &d.Spec
 	var errs field.ErrorList
 	if s.Replicas != nil {
 		errs = append(errs, checks.NonNegative(int64(*s.Replicas), path.Child("replicas"))...)
@@ -35,6 +36,9 @@ func validateDeployment(s *appsv1.DeploymentSpec, old *corev1.PodTemplateSpec) f
 	if l := s.RevisionHistoryLimit; l != nil {
 		errs = append(errs, checks.NonNegative(int64(*l), path.Child("revisionHistoryLimit"))...)
 	}
+	if n, err := strconv.ParseInt(d.Annotations[appsv1.DeprecatedRollbackTo], 10, 64); err == nil {
+		errs = append(errs, checks.NonNegative(n, path.Child("rollback", "version"))...)
+	}
 	if p := s.ProgressDeadlineSeconds; p != nil {
 		errs = append(errs, checks.NonNegative(int64(*p), path.Child("progressDeadlineSeconds"))...)
 		if *p <= s.MinReadySeconds {
@@ -46,7 +50,7 @@ func validateDeployment(s *appsv1.DeploymentSpec, old *corev1.PodTemplateSpec) f
 
 // ValidateDeploymentUpdate checks a change: the selector stays.
 func ValidateDeploymentUpdate(new, old *appsv1.Deployment) field.ErrorList {
-	return append(validateDeployment(&new.Spec, &old.Spec.Template),
+	return append(validateDeployment(new, &old.Spec.Template),
 		validation.ValidateImmutableField(new.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))...)
 }
 

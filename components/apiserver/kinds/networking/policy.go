@@ -31,6 +31,11 @@ func DefaultPolicy(p *networkingv1.NetworkPolicy) {
 	for i := range p.Spec.Egress {
 		protocols(p.Spec.Egress[i].Ports)
 	}
+	policyTypes(p)
+}
+
+// policyTypes sets which directions a policy is about.
+func policyTypes(p *networkingv1.NetworkPolicy) {
 	if len(p.Spec.PolicyTypes) == 0 {
 		p.Spec.PolicyTypes = []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}
 		if len(p.Spec.Egress) > 0 {
