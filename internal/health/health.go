@@ -93,7 +93,7 @@ func whole(name string, checks []Check) http.HandlerFunc {
 			for _, e := range sets.List(unknown) {
 				quoted = append(quoted, fmt.Sprintf("%q", e))
 			}
-			fmt.Fprintf(&report, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(quoted, ", "))
+			fmt.Fprintf(&report, "warn: some health checks cannot be excluded: no matches for %s\n", strings.Join(quoted, ","))
 		}
 		plain(w)
 		if failed {

@@ -122,7 +122,7 @@ func TestHealth(t *testing.T) {
 		{"/readyz/ping", 200, "ok"},
 		{"/readyz/nope", 404, "404 page not found\n"},
 		{"/healthz/", 404, "404 page not found\n"},
-		{"/livez?exclude=nope&verbose", 200, "[+]ping ok\n[+]store ok\n[+]other-store ok\nwarn: some health checks cannot be excluded: no matches for \"nope\"\nlivez check passed\n"},
+		{"/livez?exclude=nope&exclude=none&verbose", 200, "[+]ping ok\n[+]store ok\n[+]other-store ok\nwarn: some health checks cannot be excluded: no matches for \"none\",\"nope\"\nlivez check passed\n"},
 	}
 	for _, c := range cases {
 		if w := ask(s, http.MethodGet, c.path); w.Code != c.code || w.Body.String() != c.want {
