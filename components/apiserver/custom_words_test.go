@@ -223,3 +223,39 @@ func TestCustomResourceOpenAPI(t *testing.T) {
 		t.Errorf("v3: %s", text)
 	}
 }
+
+// TestCustomResourceOpenAPIKeepsApart: a custom resource whose schema would have the name of one of the program's gets another.
+func TestCustomResourceOpenAPIKeepsApart(t *testing.T) {
+	f := startDynamic(t)
+	crd := widgetDefinition(t)
+	crd.Name, crd.Spec.Group = "pods.core.api.k8s.io", "core.api.k8s.io"
+	crd.Annotations = map[string]string{apiextensionsv1.KubeAPIApprovedAnnotation: "unapproved, a test"}
+	crd.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: "pods", Kind: "Pod"}
+	f.define(t, crd)
+	const model = "io.k8s.api.core.v1.Pod"
+	var v2 struct {
+		Definitions map[string]json.RawMessage `json:"definitions"`
+		Paths       map[string]json.RawMessage `json:"paths"`
+	}
+	eventually(t, "the schema is there", func() bool {
+		_, text := f.sent(t, "GET", "/openapi/v2", "", "")
+		if err := json.Unmarshal([]byte(text), &v2); err != nil {
+			t.Fatal(err)
+		}
+		return v2.Definitions[model+"_v2"] != nil
+	})
+	refersTo := func(text json.RawMessage, model string) bool {
+		return strings.Contains(string(text), `"#/definitions/`+model+`"`)
+	}
+	if strings.Contains(string(v2.Definitions[model]), "replicas") || !strings.Contains(string(v2.Definitions[model+"_v2"]), "replicas") {
+		t.Errorf("got %s, %s", v2.Definitions[model], v2.Definitions[model+"_v2"])
+	}
+	if list := v2.Definitions[model+"List_v2"]; !refersTo(list, model+"_v2") || refersTo(list, model) {
+		t.Errorf("list: %s", list)
+	}
+	for path, want := range map[string]string{"/api/v1/namespaces/{namespace}/pods": model, "/apis/core.api.k8s.io/v1/namespaces/{namespace}/pods": model + "_v2"} {
+		if text := v2.Paths[path]; !refersTo(text, want) {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+}

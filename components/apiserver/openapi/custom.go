@@ -1,10 +1,13 @@
 package openapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
@@ -71,4 +74,33 @@ func builtIn(names []string, custom map[string]json.RawMessage) []string {
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return custom[name] != nil })
 	return append(names, metadataModels...)
+}
+
+// keepApart gives custom schemas, and the operations that speak of them, other names than those that the program has itself.
+func keepApart(custom map[string]json.RawMessage, operations []operation, own map[string]definition) map[string]json.RawMessage {
+	renamed := map[string]string{}
+	var refs []string
+	for name := range custom {
+		if _, taken := own[name]; !taken {
+			continue
+		}
+		other := name
+		for n := 2; own[other].V2 != nil || custom[other] != nil; n++ {
+			other = fmt.Sprintf("%s_v%d", name, n)
+		}
+		renamed[name] = other
+		refs = append(refs, strconv.Quote("#/definitions/"+name), strconv.Quote("#/definitions/"+other))
+	}
+	if len(renamed) == 0 {
+		return custom
+	}
+	rename, out := strings.NewReplacer(refs...), make(map[string]json.RawMessage, len(custom))
+	for name, schema := range custom {
+		out[cmp.Or(renamed[name], name)] = json.RawMessage(rename.Replace(string(schema)))
+	}
+	for i := range operations {
+		o := &operations[i]
+		o.body, o.response = cmp.Or(renamed[o.body], o.body), cmp.Or(renamed[o.response], o.response)
+	}
+	return out
 }

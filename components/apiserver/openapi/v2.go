@@ -32,18 +32,24 @@ func (c *content) serveV2(w http.ResponseWriter, r *http.Request, others []sourc
 
 // documentV2 writes the one document for all group versions.
 func (c *content) documentV2() ([]byte, error) {
-	operations := c.roots()
+	operations, custom := c.roots(), []operation(nil)
 	for i := range c.groups {
-		operations = append(operations, c.groups[i].operations()...)
+		if g := &c.groups[i]; g.custom() {
+			custom = append(custom, g.operations()...)
+		} else {
+			operations = append(operations, g.operations()...)
+		}
 	}
 	definitions, err := customDefinitions(c.groups, true)
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := closure(builtIn(models(operations), definitions))
+	loaded, err := closure(append(models(operations), builtIn(models(custom), definitions)...))
 	if err != nil {
 		return nil, err
 	}
+	definitions = keepApart(definitions, custom, loaded)
+	operations = append(operations, custom...)
 	for _, name := range sortedNames(loaded) {
 		definitions[name] = loaded[name].V2
 	}
