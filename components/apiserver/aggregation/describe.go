@@ -82,7 +82,23 @@ func (r *remote) readAggregated(got *answer) (*description, error) {
 		}
 	}
 	d.version.Freshness = apidiscoveryv2.DiscoveryFreshnessCurrent
+	nameKinds(d.version.Resources)
 	return d, nil
+}
+
+// nameKinds puts empty kinds where there are none: clients of some releases look at them unasked.
+func nameKinds(resources []apidiscoveryv2.APIResourceDiscovery) {
+	for i := range resources {
+		r := &resources[i]
+		if r.ResponseKind == nil {
+			r.ResponseKind = &metav1.GroupVersionKind{}
+		}
+		for j := range r.Subresources {
+			if sub := &r.Subresources[j]; sub.ResponseKind == nil {
+				sub.ResponseKind = &metav1.GroupVersionKind{}
+			}
+		}
+	}
 }
 
 // askPlainly reads the plain form, which has a document for each group version and no ETag.
