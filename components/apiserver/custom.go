@@ -35,6 +35,7 @@ func (s *Server) makeCustom() error {
 // installCustom serves these rows beside the built-in kinds, and no others. Discovery tells of a resource once it can be
 // used.
 func (s *Server) installCustom(ctx context.Context, rows []*kinds.Kind, defined []schema.GroupVersion) error {
+	all := rows
 	rows = slices.DeleteFunc(slices.Clone(rows), s.isOutOfReach)
 	before, now := s.custom.caches, make(map[*kinds.Kind]*cache.Cache, len(rows))
 	resources := make([]handlers.Resource, len(rows))
@@ -61,7 +62,7 @@ func (s *Server) installCustom(ctx context.Context, rows []*kinds.Kind, defined 
 			return err
 		}
 	}
-	return s.tell(rows, defined)
+	return s.tell(all, defined)
 }
 
 // listCustom reads all objects of a row as they are in the store now.
@@ -138,9 +139,29 @@ func (s *Server) customCache(prefix string) *cache.Cache {
 
 // isOutOfReach reports whether a custom resource can't be asked for, as its group is one of the program's.
 func (s *Server) isOutOfReach(kind *kinds.Kind) bool {
+	return s.hasOwn(func(v schema.GroupVersion) bool { return v.Group == kind.Hub.Group })
+}
+
+// hasOwn reports whether the program's kinds have such a version.
+func (s *Server) hasOwn(such func(schema.GroupVersion) bool) bool {
 	return slices.ContainsFunc(s.table, func(r handlers.Resource) bool {
-		return slices.ContainsFunc(r.Kind.Versions, func(v kinds.Version) bool { return v.Group == kind.Hub.Group && !v.Unserved })
+		return slices.ContainsFunc(r.Kind.Versions, func(v kinds.Version) bool { return such(v.GroupVersion) && !v.Unserved })
 	})
+}
+
+// told is a custom resource as discovery and OpenAPI tell of it. Upstream tells of those that can't be asked for, too, in the
+// versions that the program doesn't have.
+func (s *Server) told(kind *kinds.Kind) *kinds.Kind {
+	if !s.isOutOfReach(kind) {
+		return kind
+	}
+	told := *kind
+	told.Versions = slices.Clone(kind.Versions)
+	for i := range told.Versions {
+		v := &told.Versions[i]
+		v.Unserved = v.Unserved || s.hasOwn(func(own schema.GroupVersion) bool { return own == v.GroupVersion })
+	}
+	return &told
 }
 
 // shadows reports whether a custom resource is stored where a built-in kind is.
@@ -156,7 +177,7 @@ func (s *Server) tell(rows []*kinds.Kind, defined []schema.GroupVersion) error {
 	}
 	for _, row := range rows {
 		if row.Custom.Established() {
-			table = append(table, row)
+			table = append(table, s.told(row))
 		}
 	}
 	s.custom.discovery.Set(table)

@@ -2,13 +2,18 @@ package apiserver_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	extensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -90,7 +95,7 @@ func TestCustomResourceFinalizers(t *testing.T) {
 }
 
 // TestCustomResourcesInGroupsOfTheProgram: a definition may be there, but what it defines can't be asked for where the program has
-// a group of its own; where it has none, whatever it ends in, it can.
+// a group of its own, though it is told of; where it has none, whatever it ends in, it can.
 func TestCustomResourcesInGroupsOfTheProgram(t *testing.T) {
 	f := startDynamic(t)
 	for group, code := range map[string]int{"rbac.authorization.k8s.io": http.StatusNotFound, "snapshot.storage.k8s.io": http.StatusOK} {
@@ -105,7 +110,36 @@ func TestCustomResourcesInGroupsOfTheProgram(t *testing.T) {
 				return got == code
 			})
 		}
+		eventually(t, group+" in discovery", func() bool { return f.tells(t, group, "v1beta1", "widgets") })
+		if _, paths := f.sent(t, "GET", "/openapi/v3", "", ""); !strings.Contains(paths, `"apis/`+group+`/v1beta1"`) {
+			t.Errorf("no OpenAPI document of %s/v1beta1: %s", group, paths)
+		}
+		if got, _ := f.sent(t, "GET", "/apis/"+group+"/v1beta1", "", ""); got != code {
+			t.Errorf("the version's own document: %d, want %d", got, code)
+		}
+		if own := group == rbacv1.GroupName; f.tells(t, group, "v1", "roles") != own || f.tells(t, group, "v1", "widgets") == own {
+			t.Errorf("%s/v1 is not told of as it is served", group)
+		}
 	}
+}
+
+// tells reports whether the aggregated form of discovery tells of a resource.
+func (f *customFixture) tells(t *testing.T, group, version, resource string) bool {
+	t.Helper()
+	body, err := f.client(t).Discovery().RESTClient().Get().AbsPath("/apis").
+		SetHeader("Accept", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList").DoRaw(t.Context())
+	var list apidiscoveryv2.APIGroupDiscoveryList
+	if err := errors.Join(err, json.Unmarshal(body, &list)); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range list.Items {
+		for _, v := range g.Versions {
+			if g.Name == group && v.Version == version {
+				return slices.ContainsFunc(v.Resources, func(r apidiscoveryv2.APIResourceDiscovery) bool { return r.Resource == resource })
+			}
+		}
+	}
+	return false
 }
 
 // A write of a whole object changes no status, and who manages the status in the version of the write keeps it. Who manages it in

@@ -206,9 +206,10 @@ func (c *content) named(name string) *group {
 	return c.byName[name]
 }
 
+// served finds a version that can be asked for: custom resources can't in a group of the program.
 func (c *content) served(name, version string) (*group, *groupVersion) {
 	g := c.byName[name]
-	if v := g.find(version); v != nil && len(v.kinds) > 0 {
+	if v := g.find(version); v != nil && len(v.kinds) > 0 && (v.builtIn() || !g.builtIn()) {
 		return g, v
 	}
 	return nil, nil
