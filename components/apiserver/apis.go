@@ -16,9 +16,12 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
-const runtimeConfigUsage = "APIs to serve or not: group/version[/resource]=true|false, or api/{all,ga,beta,alpha}=true|false for all of a stage. " +
-	"What is GA is always served; what isn't, is where it is asked for and its feature gate, if it has one, is on. " +
+var runtimeConfigUsage = "APIs to serve or not: group/version[/resource]=true|false, or api/{all,ga,beta,alpha}=true|false for all of a stage. " +
+	"What is GA is served unless it is one of " + strings.Join(spared, ", ") + " and set to false; what isn't, is where it is asked for and its feature gate, if it has one, is on. " +
 	"Asking for a version or a resource of which nothing is there is an error; what of a stage is not there, the log tells when the server starts."
+
+// spared are the groups that no part of the server itself reads: what of them is GA may be left out.
+var spared = []string{"apps", "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch", "events.k8s.io"}
 
 // stages are the names of sets of APIs.
 var stages = []string{"api/all", "api/ga", "api/beta", "api/alpha"}
@@ -108,7 +111,7 @@ func (s *Server) checkAPI(key, value string) (missing []string, err error) {
 	case err != nil:
 		return nil, fmt.Errorf("invalid value of %s: %s, err: %w", key, value, err)
 	case !wanted && (key == "api/all" || key == "api/ga" || key == "api/legacy"):
-		return nil, fmt.Errorf("%s=%s is not supported: what is GA is always served", key, value)
+		return nil, fmt.Errorf("%s=%s is not supported: the server itself needs some of what is GA", key, value)
 	case stage && wanted:
 		return s.lacks(func(r schema.GroupVersionResource) bool { return key == "api/all" || stageOf(r.Version) == key }), nil
 	case stage:
@@ -120,8 +123,8 @@ func (s *Server) checkAPI(key, value string) (missing []string, err error) {
 	}
 	known := s.knows(asked)
 	if !wanted {
-		if known && stageOf(asked.Version) == "api/ga" {
-			return nil, fmt.Errorf("%s=%s is not supported: what is GA is always served", key, value)
+		if known && stageOf(asked.Version) == "api/ga" && !slices.Contains(spared, asked.Group) {
+			return nil, fmt.Errorf("%s=%s is not supported: the server itself needs it", key, value)
 		}
 		return nil, nil
 	}

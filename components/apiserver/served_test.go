@@ -84,3 +84,28 @@ func TestServedVersions(t *testing.T) {
 		t.Errorf("%d %s", code, message)
 	}
 }
+
+// TestLeftOutVersions: what is GA may be left out, a version or a resource; what is stored of it stays, and its other versions are there.
+func TestLeftOutVersions(t *testing.T) {
+	f := start(t, func(c *apiserver.Config) {
+		c.RuntimeConfig = map[string]string{"batch/v1": "false", "apps/v1/deployments": "false", "events.k8s.io/v1": "false", "autoscaling/v2": "false"}
+	})
+	for path, want := range map[string]int{
+		"/apis/batch":                                          404,
+		"/apis/batch/v1/namespaces/default/jobs":               404,
+		"/apis/apps/v1/deployments":                            404,
+		"/apis/apps/v1/replicasets":                            200,
+		"/apis/events.k8s.io/v1/events":                        404,
+		"/api/v1/events":                                       200,
+		"/apis/autoscaling/v2":                                 404,
+		"/apis/autoscaling/v1":                                 200,
+		"/apis/autoscaling/v1/horizontalpodautoscalers":        200,
+		"/openapi/v3/apis/batch/v1":                            404,
+		"/apis/apiregistration.k8s.io/v1/apiservices/v1.batch": 404,
+		"/apis/apiregistration.k8s.io/v1/apiservices/v1.apps":  200,
+	} {
+		if code, message, _ := f.raw(t, "GET", path, "", ""); code != want {
+			t.Errorf("%s: %d %s, want %d", path, code, message, want)
+		}
+	}
+}
