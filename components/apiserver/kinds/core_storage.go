@@ -60,6 +60,7 @@ func persistentVolumeClaims() *Kind {
 		Name: "PersistentVolumeClaim", Resource: "persistentvolumeclaims", ShortNames: []string{"pvc"},
 		Hub:     corev1.SchemeGroupVersion,
 		Default: core.DefaultClaim,
+		OnRead:  func(c *corev1.PersistentVolumeClaim) { core.NormalizeSource(&c.Spec, &c.Spec) },
 		Strategy: strategy[*corev1.PersistentVolumeClaim]{
 			Meta: MetaAll,
 			PrepareCreate: func(_ context.Context, c *corev1.PersistentVolumeClaim) {

@@ -32,6 +32,7 @@ type row[P Object] struct {
 	Gate    featuregate.Feature // optional
 	Default func(obj P)
 	Check   func(obj P) error // of the hub version; see Version
+	OnRead  func(obj P)       // see Kind
 	// Others are further served versions; OthersFirst tells that the preferred one is among them.
 	Others      []Version
 	OthersFirst bool
@@ -109,7 +110,7 @@ func define[P Object](r row[P]) *Kind {
 		ShortNames: r.ShortNames, Categories: r.Categories, Namespaced: !r.Cluster,
 		Hub: r.Hub, Former: r.Former, Stored: r.Stored, StoredAsJSON: r.AsJSON, Gate: r.Gate, Prefix: r.Prefix, Verbs: r.Verbs,
 		Columns: r.Columns, Indexed: r.Indexed, Unselectable: r.Unselectable, FieldAnnotations: r.FieldAnnotations, PlainRows: r.Columns == nil,
-		reread: rereaderOf(reflect.TypeFor[P](), r.AsJSON),
+		OnRead: apply1(r.OnRead), reread: rereaderOf(reflect.TypeFor[P](), r.AsJSON),
 	}
 	if r.Check != nil {
 		hub.Check = func(obj Object) error { return r.Check(obj.(P)) }

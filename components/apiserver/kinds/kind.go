@@ -94,6 +94,10 @@ type Kind struct {
 	// Custom is set for custom resources, and nil for the kinds that are part of the program.
 	Custom *Custom
 
+	// OnRead fills in what releases long ago didn't store, in an object that was freshly read from the store; requests go without.
+	// nil if there is nothing of the kind.
+	OnRead func(hub Object)
+
 	reread func(hub Object) // nil for custom resources
 }
 
@@ -318,6 +322,9 @@ func (k *Kind) Reread(hub Object) {
 	}
 	if v := k.HubVersion(); v.Default != nil {
 		v.Default(hub)
+	}
+	if k.OnRead != nil {
+		k.OnRead(hub)
 	}
 }
 

@@ -2,9 +2,11 @@ package kinds_test
 
 import (
 	"bytes"
-	"k8s.io/apimachinery/pkg/runtime"
+	"reflect"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -67,4 +69,39 @@ func TestStorageGoesRound(t *testing.T) {
 			t.Fatalf("stored again as %q, %v, before as %q", third, err, again)
 		}
 	})
+}
+
+// TestClaimsOfLongAgo: claims were once stored with the older form of their source alone. They are read with both.
+func TestClaimsOfLongAgo(t *testing.T) {
+	var claims *kinds.Kind
+	for _, k := range kinds.Table(kinds.Deps{}) {
+		if k.Resource == "persistentvolumeclaims" {
+			claims = k
+		}
+	}
+	group := "example.com"
+	for name, source := range map[string]*corev1.TypedLocalObjectReference{
+		"of a claim": {Kind: "PersistentVolumeClaim", Name: "c"}, "of something else": {APIGroup: &group, Kind: "K", Name: "n"}, "none": nil,
+	} {
+		stored := serial.NewStorage(claims, runtime.ContentTypeProtobuf)
+		value, err := stored.Encode(&corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{DataSource: source}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		obj, err := stored.Decode(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spec := obj.(*corev1.PersistentVolumeClaim).Spec
+		if !reflect.DeepEqual(spec.DataSource, source) {
+			t.Errorf("%s: source %+v", name, spec.DataSource)
+		}
+		var want *corev1.TypedObjectReference
+		if source != nil {
+			want = &corev1.TypedObjectReference{APIGroup: source.APIGroup, Kind: source.Kind, Name: source.Name}
+		}
+		if !reflect.DeepEqual(spec.DataSourceRef, want) {
+			t.Errorf("%s: reference %+v, want %+v", name, spec.DataSourceRef, want)
+		}
+	}
 }

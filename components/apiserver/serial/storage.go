@@ -116,6 +116,9 @@ func (s *Storage) decode(value []byte) (kinds.Object, error) {
 			return nil, err
 		}
 	}
+	if s.kind.OnRead != nil {
+		s.kind.OnRead(obj)
+	}
 	obj.GetObjectKind().SetGroupVersionKind(s.hub)
 	return obj, nil
 }
