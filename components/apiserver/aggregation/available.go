@@ -46,9 +46,10 @@ func (r *remote) run(ctx context.Context) {
 		if err := r.tell(ctx, condition); err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Writing the status of an APIService", "name", r.name)
 		}
+		available := condition.Status == apiregistrationv1.ConditionTrue
+		r.describe(ctx, available)
 		pause := checkEvery
-		if condition.Status == apiregistrationv1.ConditionTrue {
-			r.describe(ctx)
+		if available {
 			retry = firstRetry
 		} else {
 			pause = retry

@@ -18,24 +18,27 @@ import (
 const acceptAggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList," +
 	"application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
 
-// description is what discovery tells of a group version: of one that can't be used, only that it is there.
+// description is what discovery tells of a group version: of one whose server doesn't tell, only that it is there.
 func (t route) description() *apidiscoveryv2.APIVersionDiscovery {
-	if d := t.described.Load(); d != nil && t.available {
+	if d := t.described.Load(); d != nil {
 		return d.version
 	}
 	return &apidiscoveryv2.APIVersionDiscovery{Version: t.spec.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessStale}
 }
 
-// describe brings what discovery tells of the group version up to date. What the server doesn't tell is stale.
-func (r *remote) describe(ctx context.Context) {
+// describe brings what discovery tells of the group version up to date. What the server doesn't tell is stale. One that isn't
+// available is asked, too, as upstream does: it may tell what it serves, and yet not answer what it is judged by.
+func (r *remote) describe(ctx context.Context, available bool) {
 	before := r.described.Load()
 	now, err := r.ask(ctx, before)
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "An extension server doesn't tell what it serves", "name", r.name)
 		now = nil
+	}
+	if err != nil && available { // else the status tells why
+		klog.FromContext(ctx).Error(err, "An extension server doesn't tell what it serves", "name", r.name)
 	}
 	if now != before {
 		r.described.Store(now)

@@ -7,7 +7,21 @@ import (
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+
+	"quintet.dev/quintet/components/apiserver/aggregation/aggregationtest"
 )
+
+// TestTellsWhatItServesThoughItIsNotAvailable: discovery goes by what a server tells, not by how it is judged.
+func TestTellsWhatItServesThoughItIsNotAvailable(t *testing.T) {
+	server := (&aggregationtest.Server{}).Start(t)
+	f := start(t, server)
+	f.untilServed(t)
+	server.SickenBut(http.StatusInternalServerError, "/apis")
+	f.untilReason(t, "FailedDiscoveryCheck")
+	server.Rename("beasts")
+	f.until(t, "is told of", func() bool { return f.described() == "Current beasts[status]" })
+	f.until(t, "is not asked", func() bool { return f.ask(t, get(things)).Code == http.StatusServiceUnavailable })
+}
 
 func TestResourcesOfOthersHaveKinds(t *testing.T) {
 	r := &remote{name: "v1.zoo.example.com", spec: &apiregistrationv1.APIServiceSpec{Group: "zoo.example.com", Version: "v1"}}

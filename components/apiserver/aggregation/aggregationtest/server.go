@@ -44,6 +44,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	sick     int
+	well     string // the path that is answered even so
 	resource string
 	requests []Request
 }
@@ -101,10 +102,13 @@ func (s *Server) Port() int32 {
 func (s *Server) Close() { s.server.Close() }
 
 // Sicken makes it answer everything with a code, or as it should if that is 0.
-func (s *Server) Sicken(code int) {
+func (s *Server) Sicken(code int) { s.SickenBut(code, "") }
+
+// SickenBut is Sicken for all but one path.
+func (s *Server) SickenBut(code int, path string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sick = code
+	s.sick, s.well = code, path
 }
 
 // Rename makes it serve another resource.
@@ -136,6 +140,9 @@ func (s *Server) note(r *http.Request) (sick int, resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, in)
+	if r.URL.Path == s.well {
+		return 0, s.resource
+	}
 	return s.sick, s.resource
 }
 
