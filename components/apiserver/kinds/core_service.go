@@ -28,14 +28,16 @@ func services(deps Deps) *Kind {
 		ReturnDeleted:       true,
 		Reset:               []string{"status"},
 	}
+	primary := func() corev1.IPFamily { return corev1.IPv4Protocol }
 	if deps.Services != nil {
-		s.Allocate = deps.Services.Allocate
+		s.Allocate, primary = deps.Services.Allocate, deps.Services.Primary
 	}
 	return define(row[*corev1.Service]{
 		Name: "Service", Resource: "services", ShortNames: []string{"svc"}, Categories: []string{"all"},
 		Prefix:   "services/specs",
 		Hub:      corev1.SchemeGroupVersion,
 		Default:  core.DefaultService,
+		OnRead:   func(s *corev1.Service) { core.CompleteService(s, primary()) },
 		Strategy: s,
 		Status: &strategy[*corev1.Service]{
 			PrepareUpdate:  serviceParts.statusUpdate,

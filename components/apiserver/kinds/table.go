@@ -61,6 +61,8 @@ type ServiceAllocator interface {
 	// Allocate writes cluster IPs, node ports and health check port into new (nil on delete), and plans the release of
 	// what old (nil on create) had and new has no more.
 	Allocate(ctx context.Context, new, old *corev1.Service, dryRun bool) (done func(Outcome), err error)
+	// Primary is the family that services have unless they ask for another.
+	Primary() corev1.IPFamily
 }
 
 // Table lists every built-in kind, by API group, with all its versions: which of them are served is for the server to say. It makes

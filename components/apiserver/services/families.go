@@ -35,6 +35,9 @@ func (a *Allocator) configured() []corev1.IPFamily {
 	return out
 }
 
+// Primary is the family of the first range.
+func (a *Allocator) Primary() corev1.IPFamily { return familyOf(a.CIDRs[0].Addr()) }
+
 func headless(s *corev1.Service) bool {
 	return len(s.Spec.ClusterIPs) > 0 && s.Spec.ClusterIPs[0] == corev1.ClusterIPNone
 }
