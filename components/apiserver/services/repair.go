@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"net/netip"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -27,19 +28,30 @@ type suspects struct {
 	ports map[int]bool
 }
 
-// Run repairs at once and then from time to time, until ctx ends. What it finds is told to e.
+// Run repairs at once and then from time to time, until ctx ends; an address that a service has lost is written down as soon as that
+// is seen. What it finds is told to e.
 func (a *Allocator) Run(ctx context.Context, e Events) error {
 	a.events = e
 	ticker := a.Clock.NewTicker(a.RepairEvery)
 	defer ticker.Stop()
-	for {
-		if err := a.Repair(ctx); err != nil && ctx.Err() == nil {
+	failed := func(err error) {
+		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Allocations of services were not repaired")
 		}
+	}
+	failed(a.Repair(ctx))
+	lost := &losses{allocator: a, of: map[netip.Addr]types.NamespacedName{}, wake: make(chan struct{}, 1)}
+	var following sync.WaitGroup
+	defer following.Wait()
+	following.Go(func() { failed(lost.follow(ctx)) })
+	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-lost.wake:
+			failed(lost.restore(ctx))
 		case <-ticker.C():
+			failed(a.Repair(ctx))
 		}
 	}
 }
@@ -151,13 +163,18 @@ func (a *Allocator) repairAddresses(ctx context.Context, c *census) error {
 		if known[text] {
 			continue
 		}
-		if _, err := a.Objects.Create(ctx, ipAddresses, addressObject(ip, users[0])); err != nil {
-			klog.FromContext(ctx).V(2).Info("Address of a service was not written down again", "ip", text, "err", err)
-			continue
-		}
-		a.events.missing(ip, users[0])
+		a.writeDown(ctx, ip, users[0])
 	}
 	return nil
+}
+
+// writeDown writes down an address that a service was found without.
+func (a *Allocator) writeDown(ctx context.Context, ip netip.Addr, s *corev1.Service) {
+	if _, err := a.Objects.Create(ctx, ipAddresses, addressObject(ip, s)); err != nil {
+		klog.FromContext(ctx).V(2).Info("Address of a service was not written down again", "ip", ip, "err", err)
+		return
+	}
+	a.events.missing(ip, s)
 }
 
 // wronged is the user as whose an address is to be written down anew: it isn't marked as the allocator's, or is not of a service that
