@@ -7,10 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
+	admissionv1 "k8s.io/api/admission/v1"
+	hooksv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/storage"
@@ -34,7 +38,7 @@ func TestStoredInFormerVersions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := shown.Webhooks[0]; *w.FailurePolicy != admissionv1.Ignore || *w.MatchPolicy != admissionv1.Exact || *w.TimeoutSeconds != 30 {
+	if w := shown.Webhooks[0]; *w.FailurePolicy != hooksv1.Ignore || *w.MatchPolicy != hooksv1.Exact || *w.TimeoutSeconds != 30 {
 		t.Errorf("%+v", w)
 	}
 	if _, err := client.Patch(t.Context(), "w", types.MergePatchType, []byte(`{}`), metav1.PatchOptions{}); err != nil {
@@ -87,10 +91,36 @@ func TestRequestsInFormerVersions(t *testing.T) {
 			t.Errorf("%s: %d %s, want %s", body, code, message, want)
 		}
 	}
+	code, message, _ := f.raw(t, "PUT", path+"/d/scale", "application/json", `{"apiVersion":"extensions/v1beta1","kind":"Scale","metadata":{"name":"d"}}`)
+	if want := "the API version in the data (extensions/v1beta1) does not match the expected API version (autoscaling/v1)"; code != http.StatusBadRequest || message != want {
+		t.Errorf("a former scale: %d %s", code, message)
+	}
 	if code, message, _ := f.raw(t, "POST", path, "application/json", strings.Replace(object, `"name":"d"`, `"name":"e","annotations":{"deprecated.deployment.rollback.to":"x"}`, 1)); code != http.StatusBadRequest {
 		t.Errorf("no revision: %d %s", code, message)
 	}
 	if code, message, _ := f.raw(t, "POST", path, "application/json", strings.Replace(object, `"name":"d"`, `"name":"e","annotations":{"deprecated.deployment.rollback.to":"-1"}`, 1)); code != http.StatusUnprocessableEntity || !strings.Contains(message, "spec.rollback.version: Invalid value: -1: must be greater than or equal to 0") {
 		t.Errorf("a revision below 0: %d %s", code, message)
+	}
+}
+
+// TestWebhookAnswersInFormerVersion: what a webhook makes of an object may say that it is of a version that nobody serves any more.
+func TestWebhookAnswersInFormerVersion(t *testing.T) {
+	f, h := start(t), newHooks(t)
+	h.answer["former"] = func(_ *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
+		r.PatchType = ptr.To(admissionv1.PatchTypeJSONPatch)
+		r.Patch = []byte(`[{"op":"replace","path":"/apiVersion","value":"extensions/v1beta1"},{"op":"add","path":"/spec/rollbackTo","value":{"revision":4}}]`)
+	}
+	client := f.client(t)
+	installMutating(t, client, mutating("former", h.at("former"), "deployments"))
+	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "d"}}
+	d.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	d.Spec.Template.Labels = d.Spec.Selector.MatchLabels
+	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c", Image: "i"}}
+	made, err := client.AppsV1().Deployments("default").Create(t.Context(), d, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := made.Annotations["deprecated.deployment.rollback.to"]; got != "4" {
+		t.Errorf("to go back to %q", got)
 	}
 }

@@ -170,9 +170,9 @@ func mismatch(gvk, want schema.GroupVersionKind) error {
 		gvk.GroupVersion(), want.GroupVersion()))
 }
 
-// hasForm tells whether gvk is another form of what goes through this door.
+// hasForm tells whether gvk is another form of what goes through this door: of a scale, all that are known in some group.
 func (d *door) hasForm(gvk schema.GroupVersionKind) bool {
-	return d.gvk.Group == gvk.Group || d.gvk.Kind == d.kind.Name && d.kind.Readable(gvk.GroupVersion()) != nil
+	return d.gvk.Group == gvk.Group || d.kind.Custom == nil && d.isScale() || d.gvk.Kind == d.kind.Name && d.kind.Readable(gvk.GroupVersion()) != nil
 }
 
 // strictness turns what strict decoding complained about into an error or into warnings.
