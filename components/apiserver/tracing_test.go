@@ -24,6 +24,7 @@ type spans struct {
 	collector.UnimplementedTraceServiceServer
 	mu    sync.Mutex
 	names map[string]string // span name to the parent's id, in hexadecimal
+	ids   map[string]string // span name to the audit ID
 }
 
 func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
@@ -33,6 +34,11 @@ func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest
 		for _, scope := range resource.ScopeSpans {
 			for _, span := range scope.Spans {
 				s.names[span.Name] = string(span.ParentSpanId)
+				for _, a := range span.Attributes {
+					if a.Key == "audit-id" {
+						s.ids[span.Name] = a.Value.GetStringValue()
+					}
+				}
 			}
 		}
 	}
@@ -64,7 +70,7 @@ func testTracing(t *testing.T, change func(*apiserver.Config)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, got := grpc.NewServer(), &spans{names: map[string]string{}}
+	server, got := grpc.NewServer(), &spans{names: map[string]string{}, ids: map[string]string{}}
 	collector.RegisterTraceServiceServer(server, got)
 	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
@@ -82,6 +88,7 @@ func testTracing(t *testing.T, change func(*apiserver.Config)) {
 	}
 	const parent = "\x00\xf0\x67\xaa\x0b\xa9\x02\xb7"
 	request.Header.Set("Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+	request.Header.Set("Audit-ID", strings.Repeat("i", 70))
 	response, err := client.Do(request)
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +100,9 @@ func testTracing(t *testing.T, change func(*apiserver.Config)) {
 	const name = "GET /api/v1/namespaces/{:namespace}/configmaps"
 	if got.names[name] != parent {
 		t.Errorf("spans and their parents: %q; want %q below %q", got.names, name, parent)
+	}
+	if got.ids[name] != strings.Repeat("i", 64) {
+		t.Errorf("audit ID %q", got.ids[name])
 	}
 }
 
