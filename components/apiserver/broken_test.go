@@ -23,6 +23,24 @@ func TestUnreadableAtStart(t *testing.T) {
 	}
 }
 
+// runOn runs a server on a store, and doesn't wait until it is ready. Who takes from done puts back what stop is to find there.
+func runOn(t *testing.T, store *memory.Store) (server *apiserver.Server, done chan error, stop func()) {
+	t.Helper()
+	server, err := apiserver.New(apiserver.Config{Store: store, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done = make(chan error, 1)
+	go func() { done <- server.Run(ctx) }()
+	return server, done, func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func startBeside(t *testing.T, key string) {
 	store := memory.New(nil)
 	defer store.Close()
@@ -30,19 +48,8 @@ func startBeside(t *testing.T, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := apiserver.New(apiserver.Config{Store: store, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- server.Run(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	server, done, stop := runOn(t, store)
+	defer stop()
 	select {
 	case <-server.Ready():
 		t.Fatal("ready without what can't be read")
@@ -75,19 +82,8 @@ func TestUnreadableDefinitionAtStart(t *testing.T) {
 	if _, err := store.Create(t.Context(), "/registry/apiregistration.k8s.io/apiservices/v1.stale.example.com", []byte(stale), 0); err != nil {
 		t.Fatal(err)
 	}
-	server, err := apiserver.New(apiserver.Config{Store: store, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- server.Run(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	server, _, stop := runOn(t, store)
+	defer stop()
 	client, err := kubernetes.NewForConfig(server.Client())
 	if err != nil {
 		t.Fatal(err)

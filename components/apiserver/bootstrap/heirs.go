@@ -24,43 +24,35 @@ const discovery, publicInfo = "system:discovery", "system:public-info-viewer"
 // changed there still counts.
 func (b *Bootstrap) inherit(ctx context.Context) error {
 	for old, name := range splitRoles {
-		role, ok, err := heirless[*rbacv1.ClusterRole](ctx, b, clusterRoles, old, name)
-		if ok && role.AggregationRule == nil {
-			err = b.bequeath(ctx, clusterRoles, &rbacv1.ClusterRole{ObjectMeta: heirMeta(role, name), Rules: role.Rules})
+		role, err := stored[*rbacv1.ClusterRole](ctx, b, clusterRoles, old)
+		if role != nil && role.AggregationRule == nil {
+			heir := &rbacv1.ClusterRole{ObjectMeta: heirMeta(role, name), Rules: role.Rules}
+			err = b.createMissing(ctx, clusterRoles, heir.DeepCopy())
 		}
 		if err != nil {
 			return err
 		}
 	}
-	binding, ok, err := heirless[*rbacv1.ClusterRoleBinding](ctx, b, clusterRoleBindings, discovery, publicInfo)
-	if ok {
-		err = b.bequeath(ctx, clusterRoleBindings, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: heirMeta(binding, publicInfo), Subjects: binding.Subjects,
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: publicInfo},
-		})
+	binding, err := stored[*rbacv1.ClusterRoleBinding](ctx, b, clusterRoleBindings, discovery)
+	if binding == nil {
+		return err
 	}
-	return err
+	heir := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: heirMeta(binding, publicInfo), Subjects: binding.Subjects,
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: publicInfo},
+	}
+	return b.createMissing(ctx, clusterRoleBindings, heir.DeepCopy())
 }
 
-// heirless returns what is stored as old, if nothing is as name.
-func heirless[P kinds.Object](ctx context.Context, b *Bootstrap, resource schema.GroupResource, old, name string) (was P, ok bool, err error) {
-	if _, err := b.cfg.Objects.Get(ctx, resource, "", name); !apierrors.IsNotFound(err) {
-		return was, false, err
-	}
-	was, err = objects.As[P](b.cfg.Objects.Get(ctx, resource, "", old))
+// stored returns an object, which isn't to be changed, or the zero value if there is none.
+func stored[P kinds.Object](ctx context.Context, b *Bootstrap, resource schema.GroupResource, name string) (none P, err error) {
+	obj, err := objects.As[P](b.cfg.Objects.Get(ctx, resource, "", name))
 	if apierrors.IsNotFound(err) {
-		return was, false, nil
+		return none, nil
 	}
-	return was, err == nil, err
+	return obj, err
 }
 
 func heirMeta(of metav1.Object, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Labels: of.GetLabels(), Annotations: of.GetAnnotations()}
-}
-
-func (b *Bootstrap) bequeath(ctx context.Context, resource schema.GroupResource, heir kinds.Object) error {
-	if _, err := b.cfg.Objects.Create(ctx, resource, heir.DeepCopyObject().(kinds.Object)); !apierrors.IsAlreadyExists(err) {
-		return err
-	}
-	return nil
 }

@@ -128,7 +128,7 @@ func (b *Bootstrap) Run(ctx context.Context, events record.EventRecorder) error 
 	rare := b.cfg.Clock.NewTicker(mendEvery)
 	defer rare.Stop()
 	logger := klog.FromContext(ctx)
-	var unsaid string
+	var said string // of what is tried so often that it is told of once
 	for {
 		select {
 		case <-ctx.Done():
@@ -145,9 +145,13 @@ func (b *Bootstrap) Run(ctx context.Context, events record.EventRecorder) error 
 				}
 			}
 		case <-often.C(): // as the files do of which it tells
-			if err := b.ensureAuthenticationConfig(ctx); err != nil && ctx.Err() == nil && err.Error() != unsaid {
+			err := b.ensureAuthenticationConfig(ctx)
+			switch {
+			case err == nil:
+				said = ""
+			case ctx.Err() == nil && err.Error() != said:
 				logger.Error(err, "Could not tell extension servers whom to trust; trying again")
-				unsaid = err.Error() // and again
+				said = err.Error()
 			}
 		case <-rare.C():
 			if err := b.keepFairness(ctx); err != nil && ctx.Err() == nil {

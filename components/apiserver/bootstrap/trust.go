@@ -6,12 +6,12 @@ import (
 	"encoding/pem"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/util/cert"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -23,15 +23,18 @@ const (
 	// trustSlack is how long a certificate that has expired is still told of.
 	trustSlack = 5 * time.Minute
 
-	clientCAKey     = "client-ca-file"
-	proxyCAKey      = "requestheader-client-ca-file"
-	proxyUIDHeaders = "requestheader-uid-headers"
+	clientCAKey = "client-ca-file"
+	proxyCAKey  = "requestheader-client-ca-file"
+
+	proxyUserHeaders  = "requestheader-username-headers"
+	proxyUIDHeaders   = "requestheader-uid-headers"
+	proxyGroupHeaders = "requestheader-group-headers"
+	proxyExtraPrefix  = "requestheader-extra-headers-prefix"
+	proxyNames        = "requestheader-allowed-names"
 )
 
 // proxyLists are the keys of what proxies are recognized by, and where they tell of users.
-var proxyLists = []string{
-	"requestheader-username-headers", proxyUIDHeaders, "requestheader-group-headers", "requestheader-extra-headers-prefix", "requestheader-allowed-names",
-}
+var proxyLists = []string{proxyUserHeaders, proxyUIDHeaders, proxyGroupHeaders, proxyExtraPrefix, proxyNames}
 
 // trust is whom API servers believe: certificates of two kinds, and lists by their key.
 type trust struct {
@@ -65,7 +68,7 @@ func (b *Bootstrap) ensureAuthenticationConfig(ctx context.Context) error {
 		current.Data = data
 		return true
 	})
-	if apierrors.IsInvalid(err) && strings.Contains(err.Error(), "Too long") { // with what others wrote: who still is there writes again
+	if apierrors.HasStatusCause(err, metav1.CauseType(field.ErrorTypeTooLong)) { // with what others wrote: who still is there writes again
 		if err := b.cfg.Objects.Delete(ctx, configMaps, metav1.NamespaceSystem, trustName, told.UID); err != nil {
 			return err
 		}
@@ -86,7 +89,8 @@ func (b *Bootstrap) toTell(told map[string]string) (map[string]string, error) {
 	if len(own.proxies) > 0 {
 		h := &b.cfg.RequestHeader
 		own.lists = map[string][]string{
-			proxyLists[0]: h.UsernameHeaders, proxyLists[1]: h.UIDHeaders, proxyLists[2]: h.GroupHeaders, proxyLists[3]: h.ExtraHeaderPrefixes, proxyLists[4]: h.AllowedNames,
+			proxyUserHeaders: h.UsernameHeaders, proxyUIDHeaders: h.UIDHeaders, proxyGroupHeaders: h.GroupHeaders,
+			proxyExtraPrefix: h.ExtraHeaderPrefixes, proxyNames: h.AllowedNames,
 		}
 	}
 	now := b.cfg.Clock.Now()

@@ -87,10 +87,11 @@ func (e *TooLargeError) Unwrap() error { return e.Err }
 
 // errWrite makes a status error of a write that failed in the store.
 func (c *Cache) errWrite(err error, verb string) error {
+	var large *storage.TooLargeError
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, storage.ErrTooLarge):
+	case errors.As(err, &large):
 		return &TooLargeError{errPlain(err)}
 	}
 	return &UnsureError{c.errStore(err, verb)}

@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"slices"
 	"sync"
@@ -73,12 +74,11 @@ func (l *losses) restore(ctx context.Context) error {
 	noted := l.of
 	l.of = map[netip.Addr]types.NamespacedName{}
 	l.mu.Unlock()
+	var errs []error
 	for ip, of := range noted {
-		if err := l.allocator.restore(ctx, ip, of); err != nil {
-			return err
-		}
+		errs = append(errs, l.allocator.restore(ctx, ip, of))
 	}
-	return nil
+	return errors.Join(errs...) // the next repair tries again
 }
 
 func (a *Allocator) restore(ctx context.Context, ip netip.Addr, of types.NamespacedName) error {

@@ -20,8 +20,6 @@ var (
 	ErrCompacted = errors.New("storage: revision is compacted")
 	// ErrFuture: the revision asked for lies ahead of the store's.
 	ErrFuture = errors.New("storage: revision is in the future")
-	// ErrTooLarge: the store takes no value of that size; it is found with errors.Is, its text is the store's.
-	ErrTooLarge = errors.New("storage: value is too large")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("storage: closed")
 )
@@ -35,6 +33,12 @@ type ConflictError struct {
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("storage: %q is at revision %d", e.Current.Key, e.Current.Revision)
 }
+
+// TooLargeError is returned by Create and Update when the store takes no value of that size. Err says so in the store's words.
+type TooLargeError struct{ Err error }
+
+func (e *TooLargeError) Error() string { return e.Err.Error() }
+func (e *TooLargeError) Unwrap() error { return e.Err }
 
 // KeyValue is one key at the revision of its last change. Value is owned by nobody: it must not be changed.
 type KeyValue struct {
@@ -98,9 +102,9 @@ type Store interface {
 	// List reads a range. Errors: ErrCompacted, ErrFuture.
 	List(ctx context.Context, r Range) (Page, error)
 	// Create writes a key that must not exist and returns its revision. The key is removed after ttl unless ttl is 0.
-	// Errors: ErrExists, ErrTooLarge.
+	// Errors: ErrExists, *TooLargeError.
 	Create(ctx context.Context, key string, value []byte, ttl time.Duration) (int64, error)
-	// Update replaces a value that must be at revision expected. ttl as in Create. Errors: *ConflictError, ErrTooLarge.
+	// Update replaces a value that must be at revision expected. ttl as in Create. Errors: *ConflictError, *TooLargeError.
 	Update(ctx context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64, error)
 	// Delete removes a key that must be at revision expected. Errors: *ConflictError.
 	Delete(ctx context.Context, key string, expected int64) (int64, error)

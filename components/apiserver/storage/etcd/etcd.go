@@ -219,8 +219,8 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 // Size is how many bytes the database has; not ok if no endpoint answers.
 func (s *Store) Size(ctx context.Context) (bytes int64, ok bool) {
 	for _, endpoint := range s.client.Endpoints() {
-		if status, err := s.client.Status(ctx, endpoint); err == nil {
-			return status.DbSize, true
+		if told, err := s.client.Status(ctx, endpoint); err == nil {
+			return told.DbSize, true
 		}
 	}
 	return 0, false
@@ -245,15 +245,10 @@ func translate(err error) error {
 	case errors.Is(err, grpc.ErrClientConnClosing):
 		return storage.ErrClosed
 	case errors.Is(err, rpctypes.ErrRequestTooLarge), unsendable(err):
-		return tooLarge{err}
+		return &storage.TooLargeError{Err: err}
 	}
 	return err // in etcd's words
 }
-
-// tooLarge is storage.ErrTooLarge in etcd's words.
-type tooLarge struct{ error }
-
-func (tooLarge) Is(target error) bool { return target == storage.ErrTooLarge }
 
 // unsendable tells whether a request was so large that the client didn't even send it.
 func unsendable(err error) bool {

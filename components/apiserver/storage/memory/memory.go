@@ -3,6 +3,7 @@ package memory
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,15 +23,12 @@ const keptRevisions = 10_000
 // maxRequest is how many bytes a key and its value may have: etcd's default (--max-request-bytes), so that what fits here fits there.
 const maxRequest = 3 << 19
 
-// tooLarge is in etcd's words, since clients know the failure by them.
-type tooLarge struct{}
-
-func (tooLarge) Error() string        { return "etcdserver: request is too large" }
-func (tooLarge) Is(target error) bool { return target == storage.ErrTooLarge }
+// errTooLarge is in etcd's words, since clients know the failure by them.
+var errTooLarge = errors.New("etcdserver: request is too large")
 
 func fits(key string, value []byte) error {
 	if len(key)+len(value) > maxRequest {
-		return tooLarge{}
+		return &storage.TooLargeError{Err: errTooLarge}
 	}
 	return nil
 }

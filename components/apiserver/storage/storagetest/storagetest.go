@@ -192,11 +192,18 @@ func conflicts(t *testing.T, s *tester) {
 // tooLarge writes values that are larger than what etcd takes, and than what its client sends.
 func tooLarge(t *testing.T, s *tester) {
 	first := s.create("a", strings.Repeat("x", 1<<20))
+	wantTooLarge := func(err error) {
+		t.Helper()
+		var large *storage.TooLargeError
+		if !errors.As(err, &large) {
+			t.Fatalf("got %v, want that it is too large", err)
+		}
+	}
 	for _, size := range []int{7 << 18, 3 << 20} {
 		_, err := s.Create(s.ctx, s.prefix+"b", make([]byte, size), 0)
-		s.wantErr(err, storage.ErrTooLarge)
+		wantTooLarge(err)
 		_, err = s.Update(s.ctx, s.prefix+"a", make([]byte, size), first, 0)
-		s.wantErr(err, storage.ErrTooLarge)
+		wantTooLarge(err)
 	}
 	if page := s.list(storage.Range{}); len(page.Items) != 1 || page.Items[0].Revision != first {
 		t.Fatalf("refused writes left something behind: %d keys", len(page.Items))
