@@ -4,6 +4,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -64,11 +65,15 @@ func sections() []section {
 	}
 }
 
-// Run measures the sections that were asked for, one after another, so that none disturbs another.
-func Run(ctx context.Context, o Options) ([]Measure, error) {
+// Run measures the sections that were asked for, one after another, so that none disturbs another. One that fails keeps neither
+// the others from being measured nor them from being returned, beside the error.
+func Run(ctx context.Context, o Options) ([]Measure, error) { return run(ctx, o, sections()) }
+
+func run(ctx context.Context, o Options, sections []section) ([]Measure, error) {
 	var all []Measure
-	for _, s := range sections() {
-		if o.Only != nil && !o.Only.MatchString(s.name) {
+	var failed []error
+	for _, s := range sections {
+		if o.Only != nil && !o.Only.MatchString(s.name) || ctx.Err() != nil {
 			continue
 		}
 		if o.Progress != nil {
@@ -76,14 +81,15 @@ func Run(ctx context.Context, o Options) ([]Measure, error) {
 		}
 		measures, err := s.run(ctx, o)
 		if err != nil {
-			return nil, fmt.Errorf("bench %s: %w", s.name, err)
+			failed = append(failed, fmt.Errorf("bench %s: %w", s.name, err))
+			continue
 		}
 		for i := range measures {
 			measures[i].Section = s.name
 		}
 		all = append(all, measures...)
 	}
-	return all, nil
+	return all, errors.Join(append(failed, ctx.Err())...)
 }
 
 // Write prints the measures as a table for people.

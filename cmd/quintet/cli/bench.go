@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -59,8 +60,8 @@ func (a *app) runBench(ctx context.Context, f benchFlags) error {
 		o.Bin = filepath.Dir(self)
 	}
 	measures, err := bench.Run(ctx, o)
-	if err != nil {
+	if len(measures) == 0 && err != nil {
 		return err
 	}
-	return a.print(f.output, measures, func() error { return bench.Write(a.out, measures) })
+	return errors.Join(err, a.print(f.output, measures, func() error { return bench.Write(a.out, measures) }))
 }

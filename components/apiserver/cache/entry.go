@@ -86,7 +86,7 @@ type Format struct {
 func (e *Entry) Encoded(f *Format) ([]byte, error) { return e.encoded(f, true) }
 
 // EncodedOnce does the same for somebody who may be the only one to ask, as he is who has just written the object. Until the
-// next collection of garbage the body is there for others; it is kept if one of them comes.
+// next collection of garbage the body is there for others; once a second one comes it is kept.
 func (e *Entry) EncodedOnce(f *Format) ([]byte, error) { return e.encoded(f, false) }
 
 func (e *Entry) encoded(f *Format, keep bool) ([]byte, error) {
@@ -106,8 +106,8 @@ func (e *Entry) encoded(f *Format, keep bool) ([]byte, error) {
 			return nil, err
 		}
 		body = &made
-		if !keep {
-			n.recent = weak.Make(body)
+		if !keep && !n.asked {
+			n.asked, n.recent = true, weak.Make(body)
 			return made, nil
 		}
 	}
@@ -117,8 +117,8 @@ func (e *Entry) encoded(f *Format, keep bool) ([]byte, error) {
 	return *body, nil
 }
 
-// encoding is a link in the list of an entry's encodings. body is taken away when the budget is spent; recent is one that
-// only one has asked for. Each has a lock of its own: one that a webhook is asked for must not keep the others waiting.
+// encoding is a link in the list of an entry's encodings. body is taken away when the budget is spent; recent is the one that
+// was made for who asked first. Each has a lock of its own: one that a webhook is asked for must not keep the others waiting.
 type encoding struct {
 	format *Format
 	body   atomic.Pointer[[]byte]
@@ -126,6 +126,7 @@ type encoding struct {
 	next   *encoding
 
 	mu     sync.Mutex
+	asked  bool
 	recent weak.Pointer[[]byte]
 }
 

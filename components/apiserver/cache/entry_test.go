@@ -69,6 +69,11 @@ func TestEncodedOnceIsForgotten(t *testing.T) {
 	if shared.kept(format) == nil {
 		t.Error("a shared body is not kept")
 	}
+	_, err := alone.EncodedOnce(format)
+	f.must(err)
+	if alone.kept(format) == nil {
+		t.Error("a body that is asked for again is not kept")
+	}
 }
 
 // TestSlowConversion: who reads an object as it lies in the store doesn't wait for a webhook that somebody else's version needs, which
