@@ -57,11 +57,24 @@ func (s *Set) added(before []*Cache) bool {
 	return slices.ContainsFunc(s.caches, func(c *Cache) bool { return !slices.Contains(before, c) })
 }
 
-// loadOne fills a cache that came when the others were there already. Events that arrive meanwhile are kept by the cache.
+// loadOne fills a cache that came when the others were there already, unless it is removed before. Events that arrive meanwhile are
+// kept by the cache.
 func (s *Set) loadOne(ctx context.Context, c *Cache) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.work.Go(func() {
+		select {
+		case <-c.closed:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
 	for ctx.Err() == nil {
 		c.broken.begin()
 		pages, revision, err := s.list(ctx, c.prefix, func(string) []*Cache { return []*Cache{c} })
+		if ctx.Err() != nil {
+			return
+		}
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Listing what is stored; trying again", "resource", c.resource)
 			s.pause(ctx)

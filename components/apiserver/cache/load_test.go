@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
@@ -57,6 +58,50 @@ func TestAddedWhileLoading(t *testing.T) {
 	if _, err := pods.Get(t.Context(), pods.Key("a", "x"), ""); err != nil {
 		t.Error(err)
 	}
+}
+
+// shut lists nothing of one resource, as a store that has lost it or can't be reached.
+type shut struct {
+	storage.Store
+	prefix string
+	tried  chan struct{}
+}
+
+func (s *shut) List(ctx context.Context, r storage.Range) (storage.Page, error) {
+	if r.Prefix != s.prefix {
+		return s.Store.List(ctx, r)
+	}
+	select {
+	case s.tried <- struct{}{}:
+	case <-ctx.Done():
+	}
+	return storage.Page{}, errors.New("out of reach")
+}
+
+// TestRemovedCacheIsNotFilled: nobody goes on trying to fill a cache that was removed before its first list succeeded.
+func TestRemovedCacheIsNotFilled(t *testing.T) {
+	store := &shut{Store: memory.New(nil), prefix: "/registry/late/", tried: make(chan struct{})}
+	f := start(t, store, Config{})
+	kind := podKind()
+	kind.Prefix = "late"
+	late := f.set.Add(kind)
+	for range 2 {
+		<-store.tried
+	}
+	f.set.Remove(late)
+	over := make(chan struct{})
+	go func() {
+		f.set.loadOne(f.ctx, late)
+		close(over)
+	}()
+	for range 3 { // what was under way may come to its end
+		select {
+		case <-over:
+			return
+		case <-store.tried:
+		}
+	}
+	t.Error("still asked for")
 }
 
 // mute takes no request for progress before the one who asks has left, as an etcd whose watches have lost their connection.
