@@ -194,6 +194,8 @@ func TestMetrics(t *testing.T) {
 		`apiserver_storage_objects{resource="clusterroles.rbac.authorization.k8s.io"} `,
 		`apiserver_watch_cache_events_received_total{group="",resource="pods"} 1`,
 		`etcd_request_duration_seconds_count{group="",operation="create",resource="pods"} 1`,
+		`field_validation_request_duration_seconds_count{field_validation=""} 0`,
+		`apiserver_request_timestamp_comparison_time_count{code_path="unequal_objects_fast"} `,
 		`kubernetes_feature_enabled{name="APIServerIdentity",stage="BETA"} 1`,
 		`kubernetes_build_info{`,
 		`serviceaccount_valid_tokens_total 0`,

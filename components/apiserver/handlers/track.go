@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
+	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -207,11 +209,23 @@ func (c *call) track(old, obj kinds.Object, manager string) kinds.Object {
 	return obj
 }
 
+// The ways of keepTimes to its end, in the form of metrics.
+const (
+	unequalFast = "unequal_objects_fast"
+	unequalSlow = "unequal_objects_slow"
+	allEqual    = "equal_objects"
+)
+
 // keepTimes takes back new times in the managed fields if nothing else has changed, so that nothing is written.
 func keepTimes(obj, old kinds.Object) {
+	start := time.Now()
+	endpointmetrics.RecordTimestampComparisonLatency(compareTimes(obj, old), time.Since(start))
+}
+
+func compareTimes(obj, old kinds.Object) (way string) {
 	now, before := obj.GetManagedFields(), old.GetManagedFields()
 	if len(now) != len(before) || len(now) == 0 {
-		return
+		return unequalFast
 	}
 	changed := false
 	for i := range now {
@@ -219,16 +233,18 @@ func keepTimes(obj, old kinds.Object) {
 		changed = changed || !a.Time.Equal(b.Time)
 		a.Time, b.Time = nil, nil
 		if !reflect.DeepEqual(a, b) {
-			return
+			return unequalFast
 		}
 	}
 	if !changed {
-		return
+		return unequalFast
 	}
 	obj.SetManagedFields(before)
 	if !sameContent(obj, old) {
 		obj.SetManagedFields(now)
+		return unequalSlow
 	}
+	return allEqual
 }
 
 // sameContent compares all but the type meta. What differs is most often the status, which is the last, or the metadata, which is

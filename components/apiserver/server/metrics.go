@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
@@ -24,6 +25,8 @@ type metrics struct {
 	size        *prometheus.HistogramVec
 	sli         *prometheus.HistogramVec
 	bodies      *prometheus.HistogramVec
+	validation  *prometheus.HistogramVec
+	validated   memo[string, prometheus.Observer] // of validation
 	handshakes  handshakes
 	access      *accessMetrics
 	mutating    prometheus.Gauge // of inFlight
@@ -60,7 +63,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 	}
 	m.addMore()
 	m.mutating, m.reading = m.inFlight.WithLabelValues(kindMutating), m.inFlight.WithLabelValues(kindReadOnly)
-	registry.MustRegister(m.requests, m.duration, m.inFlight, m.longRunning, m.size, m.sli, m.bodies, m.own, m.handshakes.failed)
+	registry.MustRegister(m.requests, m.duration, m.inFlight, m.longRunning, m.size, m.sli, m.bodies, m.validation, m.own, m.handshakes.failed)
 	m.access = newAccessMetrics(registry)
 	return m
 }
@@ -94,6 +97,7 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 			series.requests.get(record.status(), series.counter).Inc()
 			took := time.Since(start)
 			series.duration.Observe(took.Seconds())
+			s.metrics.noteValidation(r)
 			if series.sli != nil {
 				series.sli.Observe(ours(r, took).Seconds())
 			}
@@ -121,6 +125,18 @@ func dryRunOf(r *http.Request) string {
 		return "invalid"
 	}
 	return metav1.DryRunAll
+}
+
+// validationOf is the parameter in the form of metrics.
+func validationOf(r *http.Request) string {
+	if !strings.Contains(r.URL.RawQuery, "fieldValidation") {
+		return ""
+	}
+	values := r.URL.Query()["fieldValidation"]
+	if len(values) != 1 || len(validation.ValidateFieldValidation(nil, values[0])) > 0 {
+		return "invalid"
+	}
+	return values[0]
 }
 
 func scopeOf(info *request.RequestInfo) string {

@@ -85,6 +85,21 @@ func TestFiltersAreMeasured(t *testing.T) {
 	}
 }
 
+// TestWaysOfValidation: there is a series for each that was asked for, and one for all that don't exist.
+func TestWaysOfValidation(t *testing.T) {
+	s := serverOf(t, ok)
+	const pods = "/api/v1/namespaces/x/pods"
+	for _, query := range []string{"?fieldValidation=Strict", "?fieldValidation=strict", "?fieldValidation=Warn&fieldValidation=Warn"} {
+		ask(s, http.MethodPost, pods+query)
+	}
+	text := ask(s, http.MethodGet, "/metrics").Body.String()
+	for way, want := range map[string]bool{"Strict": true, "invalid": true, "": false, "strict": false, "Warn": false} {
+		if got := strings.Contains(text, fmt.Sprintf("field_validation_request_duration_seconds_count{field_validation=%q} 0\n", way)); got != want {
+			t.Errorf("%q: %v", way, got)
+		}
+	}
+}
+
 // TestRefusalsAreCounted: requests beyond the bound are terminated, and tell so.
 func TestRefusalsAreCounted(t *testing.T) {
 	endpointmetrics.Register()
