@@ -25,6 +25,17 @@ type spans struct {
 	mu    sync.Mutex
 	names map[string]string // span name to the parent's id, in hexadecimal
 	ids   map[string]string // span name to the audit ID
+	own   map[string]string // span name to its id
+}
+
+// path names a span and those above it.
+func (s *spans) path(name string) string {
+	for above, id := range s.own {
+		if id == s.names[name] && id != "" {
+			return s.path(above) + " > " + name
+		}
+	}
+	return name
 }
 
 func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
@@ -33,7 +44,7 @@ func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest
 	for _, resource := range r.ResourceSpans {
 		for _, scope := range resource.ScopeSpans {
 			for _, span := range scope.Spans {
-				s.names[span.Name] = string(span.ParentSpanId)
+				s.names[span.Name], s.own[span.Name] = string(span.ParentSpanId), string(span.SpanId)
 				for _, a := range span.Attributes {
 					if a.Key == "audit-id" {
 						s.ids[span.Name] = a.Value.GetStringValue()
@@ -70,7 +81,7 @@ func testTracing(t *testing.T, change func(*apiserver.Config)) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, got := grpc.NewServer(), &spans{names: map[string]string{}, ids: map[string]string{}}
+	server, got := grpc.NewServer(), &spans{names: map[string]string{}, ids: map[string]string{}, own: map[string]string{}}
 	collector.RegisterTraceServiceServer(server, got)
 	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
@@ -101,8 +112,17 @@ func testTracing(t *testing.T, change func(*apiserver.Config)) {
 	if got.names[name] != parent {
 		t.Errorf("spans and their parents: %q; want %q below %q", got.names, name, parent)
 	}
-	if got.ids[name] != strings.Repeat("i", 64) {
-		t.Errorf("audit ID %q", got.ids[name])
+	for _, traced := range []string{name, "List"} {
+		if got.ids[traced] != strings.Repeat("i", 64) {
+			t.Errorf("audit ID of %s: %q", traced, got.ids[traced])
+		}
+	}
+	const wantPath = name + " > audit > constrainedimpersonation > authorization > List > SerializeObject"
+	if path := got.path("SerializeObject"); path != wantPath {
+		t.Errorf("spans above the answer: %s", path)
+	}
+	if path := got.path("cacher.GetList"); !strings.HasSuffix(path, "authorization > List > cacher.GetList") {
+		t.Errorf("spans above the cache: %s", path)
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/steps"
 )
 
 // Limits of a watcher.
@@ -57,6 +59,8 @@ type Watcher struct {
 // (the newest state for "", any for "0"); else the changes after it are sent. See WatchOptions.SendInitialEvents for the
 // other forms.
 func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
+	ctx, span := steps.Part(ctx, "cacher.Watch")
+	defer span.End()
 	var after int64
 	if o.ResourceVersion != "" {
 		var err error

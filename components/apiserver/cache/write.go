@@ -9,16 +9,20 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
+	"quintet.dev/quintet/components/apiserver/steps"
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
 // Create stores a new object. obj belongs to the cache from then on; its resource version is dropped, and it gets the defaults
 // that whoever reads it from the store finds.
 func (c *Cache) Create(ctx context.Context, key string, obj kinds.Object, ttl TTL) (*Entry, error) {
+	ctx, span := steps.Part(ctx, "Create etcd3")
+	defer span.End()
 	obj, value, err := c.encode(obj)
 	if err != nil {
 		return nil, err
 	}
+	span.AddEvent("Encode succeeded")
 	c.kind.Reread(obj)
 	e, err := c.put(key, obj, value, func() (int64, error) { return c.set.config.Store.Create(ctx, key, value, ttl) })
 	if errors.Is(err, storage.ErrExists) {
@@ -31,7 +35,10 @@ func (c *Cache) Create(ctx context.Context, key string, obj kinds.Object, ttl TT
 // Update replaces an object by what mutate makes of it; see Mutate. If that is the same, nothing is written and the
 // current entry is returned. ttl may be nil.
 func (c *Cache) Update(ctx context.Context, key string, ttl func(kinds.Object) TTL, mutate Mutate) (*Entry, error) {
+	ctx, span := steps.Part(ctx, "GuaranteedUpdate etcd3")
+	defer span.End()
 	current, live, err := c.forWrite(ctx, key)
+	span.AddEvent("initial value restored")
 	for err == nil {
 		next, refused := mutate(current)
 		var value []byte
@@ -60,6 +67,7 @@ func (c *Cache) Update(ctx context.Context, key string, ttl func(kinds.Object) T
 		}
 		c.kind.Reread(next)
 		expected := current.Revision
+		span.AddEvent("Transaction prepared")
 		e, failed := c.put(key, next, value, func() (int64, error) {
 			return c.set.config.Store.Update(ctx, key, value, expected, life)
 		})

@@ -31,6 +31,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/spent"
+	"quintet.dev/quintet/components/apiserver/steps"
 )
 
 // Resource joins a row of the table with its cache, which is nil for kinds that are answered, not stored, and holds
@@ -234,6 +235,10 @@ func (c *call) serve() (err error) {
 	if c.verb, err = c.route(c.r, c.info); err != nil {
 		return err
 	}
+	if name, ok := spans[c.verb]; ok && c.connect == nil {
+		c.ctx = c.steps.Begin(c.ctx, name, c.traits)
+		defer func() { c.steps.End(c.ctx, c.traits) }()
+	}
 	if err := c.formats(); err != nil {
 		answer.Error(c.w, c.r, err) // in a form that any server has, as here nothing is known of this one's
 		return nil
@@ -302,8 +307,9 @@ type call struct {
 	media           string           // that of a patch
 	namespace, name string
 	times           *spent.Times // nil if nobody wants to know
-	answering       time.Time    // since when, for them
-	strange         bool         // admission changed the object: there may be something in it that its schema doesn't know
+	steps           steps.Steps
+	answering       time.Time // since when, for them
+	strange         bool      // admission changed the object: there may be something in it that its schema doesn't know
 }
 
 func (c *call) key() string { return c.cache.Key(c.namespace, c.name) }

@@ -43,6 +43,8 @@ const maxRaces = 5
 
 // run applies the change and tells whether it created the object.
 func (c *call) run(ch change) (e *cache.Entry, created bool, err error) {
+	c.steps.Reach("About to store object in database")
+	defer func() { c.steps.Reach(written(err)) }()
 	for range maxRaces {
 		e, err = c.replace(ch)
 		if !ch.owns && isTooLarge(err) {

@@ -27,6 +27,7 @@ func (c *call) create() error {
 	if err != nil {
 		return err
 	}
+	c.steps.Reach("Conversion done")
 	c.auditRequest(obj)
 	if err := c.inNamespace(obj); err != nil {
 		return err
@@ -37,11 +38,21 @@ func (c *call) create() error {
 	}
 	c.dropDuplicateOwners(obj, duplicateOwners)
 	obj = c.track(nil, obj, o.FieldManager)
+	c.steps.Reach("About to store object in database")
 	e, err := c.insert(obj, o, o.DryRun, false)
+	c.steps.Reach(written(err))
 	if err != nil {
 		return err
 	}
 	return c.stored(http.StatusCreated, e)
+}
+
+// written is the step that a write has reached.
+func written(err error) string {
+	if err != nil {
+		return "Write to database call failed"
+	}
+	return "Write to database call succeeded"
 }
 
 // ending refuses a new object of a definition that is being deleted.

@@ -25,6 +25,7 @@ const maxBody = 3 << 20
 
 // readBody reads what the client sends, for as long as the request may take.
 func (c *call) readBody() ([]byte, error) {
+	defer c.steps.Reach("Body read")
 	r := c.r
 	if r.Body == http.NoBody {
 		return nil, nil

@@ -28,10 +28,12 @@ func (c *call) delete() error {
 	if err != nil {
 		return err
 	}
+	c.steps.Reach("About to delete object from database")
 	e, removed, err := c.remove(o)
 	if err != nil {
 		return c.missing(err)
 	}
+	c.steps.Reach("Object deleted from database")
 	if removed && !c.kind.Strategy.ReturnDeleted {
 		return c.success(http.StatusOK, &metav1.StatusDetails{
 			Name: e.Object.GetName(), Group: c.resource.Group, Kind: c.resource.Resource, UID: e.Object.GetUID(),

@@ -28,6 +28,7 @@ func (c *call) get() error {
 	if err := c.hasKey(); err != nil {
 		return err
 	}
+	c.steps.Reach("About to Get from storage")
 	e, err := c.cache.Get(c.ctx, c.key(), o.ResourceVersion)
 	if err != nil {
 		return c.missing(err)

@@ -24,6 +24,7 @@ func (c *call) list() error {
 	} else if err := c.convertible(); err != nil {
 		return told(err)
 	}
+	c.steps.Reach("About to List from storage")
 	l, err := c.cache.List(c.ctx, cache.ListOptions{
 		Namespace: c.namespace, ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
 		Limit: o.Limit, Continue: o.Continue, Predicate: predicate,
@@ -31,6 +32,7 @@ func (c *call) list() error {
 	if err != nil {
 		return told(err)
 	}
+	c.steps.Reach("Listing from storage done")
 	return told(c.listed(l))
 }
 
@@ -52,7 +54,7 @@ func (c *call) listed(l *cache.List) error {
 	c.formed()
 	c.auditList(l, out, f)
 	out.Items = l.Bodies(f)
-	return c.times.Serialize(func() error {
+	return c.serialized(func() error {
 		switch {
 		case c.choice.Pretty && c.choice.Media == serial.JSON:
 			return c.send(http.StatusOK, indented(func(w io.Writer) error { return serial.WriteList(w, c.choice.Media, out) }))

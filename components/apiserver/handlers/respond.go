@@ -86,7 +86,7 @@ func innerPackage(group string) string {
 func (c *call) body(code int, f *cache.Format, e *cache.Entry) error {
 	c.formed()
 	c.auditEntry(f, e)
-	return c.times.Serialize(func() error {
+	return c.serialized(func() error {
 		body, err := e.EncodedOnce(f)
 		if err != nil {
 			return err
@@ -96,7 +96,11 @@ func (c *call) body(code int, f *cache.Format, e *cache.Entry) error {
 }
 
 // found is told when there is something to answer with, and formed when it has the form that it is to be sent in.
-func (c *call) found()  { c.answering = c.times.Begin() }
+func (c *call) found() {
+	c.steps.Reach("About to write a response")
+	c.answering = c.times.Begin()
+}
+
 func (c *call) formed() { c.times.Add(spent.Transform, c.answering) }
 
 // object answers with a body of the kind given.
@@ -143,7 +147,7 @@ func (c *call) plain(code int, obj runtime.Object, kind schema.GroupVersionKind)
 	}
 	c.formed()
 	c.auditPlain(obj, kind)
-	return c.times.Serialize(func() error {
+	return c.serialized(func() error {
 		body, err := serial.Body(obj, kind, c.choice.Media)
 		if err != nil {
 			return err

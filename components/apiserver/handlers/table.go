@@ -57,7 +57,7 @@ func (c *call) table(code int, l *cache.List, version string) error {
 	c.formed()
 	c.auditTable(l, t, rows)
 	if c.choice.Media == serial.JSON && !c.choice.Pretty && c.zips() && l.CanZip() && c.kind.Custom == nil { // whose rows are made with ages
-		return c.times.Serialize(func() error {
+		return c.serialized(func() error {
 			return c.sendZipped(func(w io.Writer) error { return l.WriteZippedTable(w, entries, rows, t) })
 		})
 	}
@@ -69,7 +69,7 @@ func (c *call) sendTable(code int, t serial.Table) error {
 	if c.choice.Pretty && c.choice.Media == serial.JSON {
 		write = indented(write)
 	}
-	return c.times.Serialize(func() error { return c.send(code, write) })
+	return c.serialized(func() error { return c.send(code, write) })
 }
 
 // plainTable answers with the Table of one object that is in no cache.

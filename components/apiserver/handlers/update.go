@@ -25,6 +25,7 @@ func (c *call) update() error {
 	if err != nil {
 		return err
 	}
+	c.steps.Reach("Conversion done")
 	c.auditRequest(wanted)
 	if err := c.sameName(wanted); err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"quintet.dev/quintet/components/apiserver/steps"
 )
 
 // A filter does one thing to every request before, or instead of, passing it on.
@@ -29,7 +31,7 @@ func (s *Server) chain(end http.Handler) http.Handler {
 		s.timed("constrainedimpersonation", s.impersonate),
 		s.countInFlight,
 		s.takeTurns(),
-		s.authorize,
+		s.spanned("authorization", s.authorize),
 	}
 	for _, f := range slices.Backward(filters) {
 		end = f(end)
@@ -47,6 +49,7 @@ func (s *Server) takeTurns() filter {
 
 // timed measures what a filter takes until it passes a request on.
 func (s *Server) timed(name string, f filter) filter {
+	f = s.spanned(name, f)
 	took := s.metrics.access.filters.get(name)
 	return func(next http.Handler) http.Handler {
 		inside := f(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -56,6 +59,21 @@ func (s *Server) timed(name string, f filter) filter {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			askedOf(r).entered = time.Now()
 			inside.ServeHTTP(w, r)
+		})
+	}
+}
+
+// spanned makes a filter, and all behind it, a part of the trace of a request.
+func (s *Server) spanned(name string, f filter) filter {
+	if s.config.Tracing == nil {
+		return f
+	}
+	return func(next http.Handler) http.Handler {
+		inside := f(next)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			ctx, span := steps.Part(r.Context(), name)
+			defer span.End()
+			inside.ServeHTTP(w, r.WithContext(ctx))
 		})
 	}
 }

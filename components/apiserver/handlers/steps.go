@@ -1,0 +1,45 @@
+package handlers
+
+import (
+	"go.opentelemetry.io/otel/attribute"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	auditapi "k8s.io/apiserver/pkg/apis/audit"
+	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
+)
+
+// spans are what the verbs are called in traces. Watches go on, and connections are somebody else's.
+var spans = map[string]string{
+	"get": "Get", "list": "List", "create": "Create", "update": "Update", "patch": "Patch", "delete": "Delete", "deletecollection": "Delete",
+}
+
+// traits are what a request is known by in traces and in the log.
+func (c *call) traits() []attribute.KeyValue {
+	client := "unknown"
+	if ip := utilnet.GetClientIP(c.r); ip != nil {
+		client = ip.String()
+	}
+	id, agent := c.w.Header().Get(auditapi.HeaderAuditID), utilnet.GetHTTPClient(c.r)
+	if len(agent) > longestAgent {
+		agent = agent[:longestAgent] + "...TRUNCATED"
+	}
+	return []attribute.KeyValue{
+		attribute.String("accept", c.r.Header.Get("Accept")), attribute.String("audit-id", id[:min(len(id), longestAuditID)]),
+		attribute.String("client", client), attribute.String("api-group", c.info.APIGroup), attribute.String("api-version", c.info.APIVersion),
+		attribute.String("name", c.info.Name), attribute.String("subresource", c.info.Subresource), attribute.String("namespace", c.info.Namespace),
+		attribute.String("protocol", c.r.Proto), attribute.String("resource", c.info.Resource),
+		attribute.String("scope", endpointmetrics.CleanScope(c.info)), attribute.String("url", c.r.URL.Path),
+		attribute.String("user-agent", agent), attribute.String("verb", endpointmetrics.NormalizedVerb(c.r)),
+	}
+}
+
+// How much is told of what clients may choose, in bytes.
+const (
+	longestAuditID = 64
+	longestAgent   = 1024
+)
+
+// serialized encodes and sends an answer: what audit adds up, and traces show, as one thing.
+func (c *call) serialized(send func() error) error {
+	defer c.steps.Part(c.ctx, "SerializeObject").End()
+	return c.times.Serialize(send)
+}
