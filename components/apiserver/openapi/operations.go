@@ -3,6 +3,7 @@ package openapi
 import (
 	"slices"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -155,26 +156,41 @@ func (b *builder) scope() string {
 
 // id makes the name of an operation: listCoreV1NamespacedPod.
 func (b *builder) id(verb, infix, suffix string) string {
-	return verb + b.group.idPart() + infix + b.kind.Name + suffix
+	return verb + b.group.idPart() + camel(infix+b.kind.Name+suffix, true)
 }
 
 // idPart is how ids name a group version.
 func (g *groupVersion) idPart() string {
-	return idPart(g.Group) + strings.ToUpper(g.Version[:1]) + g.Version[1:]
+	return idPart(g.Group) + camel(g.Version, true)
 }
 
-func (g *groupVersion) tag() string { return uncapital(idPart(g.Group)) + "_" + g.Version }
+func (g *groupVersion) tag() string { return groupTag(g.Group) + "_" + camel(g.Version, false) }
 
-func uncapital(s string) string { return strings.ToLower(s[:1]) + s[1:] }
+func idPart(group string) string { return camel(short(group), true) }
 
-func idPart(group string) string {
-	group = strings.TrimSuffix(group, ".k8s.io")
+func groupTag(group string) string { return camel(short(group), false) }
+
+// short is the name of a group in ids and tags.
+func short(group string) string {
 	if group == "" {
-		group = "core"
+		return "core"
 	}
+	return strings.TrimSuffix(group, ".k8s.io")
+}
+
+// camel leaves out what names in programs can't have, dots and hyphens for instance, and writes a capital after it.
+func camel(s string, capital bool) string {
 	var out strings.Builder
-	for part := range strings.SplitSeq(group, ".") {
-		out.WriteString(strings.ToUpper(part[:1]) + part[1:])
+	for i, r := range s {
+		if !unicode.IsLetter(r) && r != '_' && (i == 0 || !unicode.IsDigit(r)) {
+			capital = true
+			continue
+		}
+		if capital {
+			r = unicode.ToUpper(r)
+		}
+		out.WriteRune(r)
+		capital = false
 	}
 	return out.String()
 }

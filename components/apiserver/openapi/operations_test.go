@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
@@ -132,5 +134,23 @@ func TestRoots(t *testing.T) {
 	}
 	if !slices.Equal(groups, []string{"", "apps"}) || doc.Info.Version != "1.36" {
 		t.Errorf("groups %q, version %s", groups, doc.Info.Version)
+	}
+}
+
+// TestIDs: what names in programs can't have is left out of ids and tags, and a capital follows.
+func TestIDs(t *testing.T) {
+	for _, c := range []struct{ group, version, kind, id, tag string }{
+		{"", "v1", "Pod", "listCoreV1NamespacedPod", "core_v1"},
+		{"rbac.authorization.k8s.io", "v1", "Role", "listRbacAuthorizationV1NamespacedRole", "rbacAuthorization_v1"},
+		{"cluster.x-k8s.io", "v1beta2", "Machine", "listClusterXK8sIoV1beta2NamespacedMachine", "clusterXK8sIo_v1beta2"},
+		{"1a.my-group.example.com", "v1-x", "Some-thing", "listAMyGroupExampleComV1XNamespacedSomeThing", "AMyGroupExampleCom_v1X"},
+		{"a.io", "v1", "lower", "listAIoV1Namespacedlower", "aIo_v1"},
+	} {
+		kind := kinds.Kind{Namespaced: true}
+		kind.Name = c.kind
+		b := builder{group: &groupVersion{GroupVersion: schema.GroupVersion{Group: c.group, Version: c.version}}, kind: &kind}
+		if id, tag := b.id("list", b.scope(), ""), b.group.tag(); id != c.id || tag != c.tag {
+			t.Errorf("%s/%s %s: %s, %s; want %s, %s", c.group, c.version, c.kind, id, tag, c.id, c.tag)
+		}
 	}
 }

@@ -38,7 +38,7 @@ func (c *content) roots() []operation {
 			continue
 		}
 		seen[g.Group] = true
-		out = append(out, telling("apis/"+g.Group, "get"+idPart(g.Group)+"APIGroup", uncapital(idPart(g.Group)), "get information of a group",
+		out = append(out, telling("apis/"+g.Group, "get"+idPart(g.Group)+"APIGroup", groupTag(g.Group), "get information of a group",
 			metaModel+"APIGroup"))
 	}
 	return out
