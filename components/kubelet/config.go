@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/sysctls"
 )
 
 // Config is everything a kubelet can be told. NewConfig gives upstream's defaults; flags and the configuration
@@ -58,6 +59,7 @@ type Config struct {
 	CPUCFSQuota           bool
 	CPUCFSQuotaPeriod     time.Duration
 	PodPidsLimit          int64
+	AllowedUnsafeSysctls  []string
 	CgroupsPerQOS         bool
 	CgroupRoot            string
 	EnableServer          bool
@@ -155,6 +157,9 @@ func (c *Config) validate() error {
 		if duration <= 0 {
 			bad("%s %v: use a duration greater than 0", name, duration)
 		}
+	}
+	if _, err := sysctls.New(c.AllowedUnsafeSysctls); err != nil {
+		bad("--allowed-unsafe-sysctls: %w", err)
 	}
 	if c.ServerTLSBootstrap {
 		bad("serverTLSBootstrap is not supported: give --tls-cert-file, or let the kubelet sign its own certificate")

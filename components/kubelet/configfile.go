@@ -99,6 +99,11 @@ func (c *Config) containerSettings(f *kubeletconfig.KubeletConfiguration) []sett
 			}
 		}},
 		{"podPidsLimit", "pod-max-pids", pointer(&c.PodPidsLimit, f.PodPidsLimit)},
+		{"allowedUnsafeSysctls", "allowed-unsafe-sysctls", func() {
+			if len(f.AllowedUnsafeSysctls) > 0 {
+				c.AllowedUnsafeSysctls = f.AllowedUnsafeSysctls
+			}
+		}},
 		{"cgroupsPerQOS", "cgroups-per-qos", pointer(&c.CgroupsPerQOS, f.CgroupsPerQOS)},
 		{"cgroupRoot", "cgroup-root", text(&c.CgroupRoot, f.CgroupRoot)},
 		{"crashLoopBackOff", "", func() {

@@ -62,6 +62,7 @@ func (c *Config) addContainerFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&c.CPUCFSQuota, "cpu-cfs-quota", c.CPUCFSQuota, "Enforce CPU limits.")
 	fs.DurationVar(&c.CPUCFSQuotaPeriod, "cpu-cfs-quota-period", c.CPUCFSQuotaPeriod, "Period of CPU quotas.")
 	fs.Int64Var(&c.PodPidsLimit, "pod-max-pids", c.PodPidsLimit, "Processes per container; -1 is no limit.")
+	fs.StringSliceVar(&c.AllowedUnsafeSysctls, "allowed-unsafe-sysctls", c.AllowedUnsafeSysctls, "Kernel settings, or beginnings of such that end in *, that pods may have beside those that are safe.")
 	fs.BoolVar(&c.CgroupsPerQOS, "cgroups-per-qos", c.CgroupsPerQOS, "Put pods into control groups by quality of service, where this process may make them.")
 	fs.StringVar(&c.CgroupRoot, "cgroup-root", c.CgroupRoot, "Control group below which pods' are made.")
 }

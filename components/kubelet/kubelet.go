@@ -33,6 +33,7 @@ import (
 	"quintet.dev/quintet/components/kubelet/runtime/hollow"
 	"quintet.dev/quintet/components/kubelet/spec"
 	"quintet.dev/quintet/components/kubelet/status"
+	"quintet.dev/quintet/components/kubelet/sysctls"
 	"quintet.dev/quintet/components/kubelet/volumes"
 )
 
@@ -162,6 +163,10 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 	if builder.LogMaxSize, err = dockerSize(c.ContainerLogMaxSize); err != nil {
 		return nil, err
 	}
+	allowed, err := sysctls.New(c.AllowedUnsafeSysctls)
+	if err != nil {
+		return nil, err
+	}
 	config := pods.Config{
 		Engine: engine, Builder: builder, Objects: p.objects, Status: p.writer, Recorder: recorder, Clock: k.clock,
 		Hooks: &hooks.Runner{Streams: engine, Clock: k.clock, Agent: "kube-probe/" + strings.TrimPrefix(node.Version, "v")},
@@ -171,7 +176,7 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 		},
 		Limits: plan.Limits{Initial: min(firstBackoff, c.MaxRestartPeriod), Max: c.MaxRestartPeriod},
 		Node:   p.node.Current, FreshNode: p.node.Fetch, HostIPs: hostIPs, RuntimeName: info.Name, Resync: c.SyncFrequency, Relist: relistPeriod,
-		NetworkReady: p.node.NetworkReady(),
+		NetworkReady: p.node.NetworkReady(), Sysctls: allowed,
 	}
 	if !virtual {
 		if err := os.MkdirAll(c.RootDir, 0o750); err != nil {

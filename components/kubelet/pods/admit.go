@@ -25,12 +25,16 @@ func (w *worker) admit(ctx context.Context, observed *runtime.Pod) {
 		w.admitted = true
 		return
 	}
+	pod := w.pod
+	if message := w.m.Sysctls.Refuse(pod); message != "" {
+		w.reject(pod, &rejection{reason: "SysctlForbidden", message: "Pod was rejected: " + message, never: true})
+		return
+	}
 	node := w.m.Node()
 	if node == nil {
 		w.admitted = true // nothing to compare with: trust the scheduler
 		return
 	}
-	pod := w.pod
 	w.mu.Unlock() // others have locks of their own
 	w.m.admission.Lock()
 	defer w.m.admission.Unlock()
@@ -49,6 +53,11 @@ func (w *worker) admit(ctx context.Context, observed *runtime.Pod) {
 		w.admitted = true
 		return
 	}
+	w.reject(pod, why)
+}
+
+// reject ends a pod that may not run here, and tells of it; it is called with the lock held.
+func (w *worker) reject(pod *v1.Pod, why *rejection) {
 	w.rejected = why
 	w.m.record(pod, v1.EventTypeWarning, why.reason, why.message)
 }

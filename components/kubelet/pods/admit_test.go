@@ -12,6 +12,7 @@ import (
 
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/spec"
+	"quintet.dev/quintet/components/kubelet/sysctls"
 )
 
 func TestRefuse(t *testing.T) {
@@ -118,5 +119,30 @@ func TestPodsThatLeftTheAPIClaimNothing(t *testing.T) {
 	m.Gone(pod)
 	if got := m.others("other"); len(got) != 0 {
 		t.Errorf("%d pods claim a place, want none", len(got))
+	}
+}
+
+// A setting that would reach beyond the pod ends it before it begins.
+func TestForbiddenSysctls(t *testing.T) {
+	allowed, err := sysctls.New([]string{"net.core.somaxconn"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"net.core.somaxconn": "", "kernel.msgmax": "SysctlForbidden"} {
+		m := New(Config{Builder: &spec.Builder{}, Recorder: &record.FakeRecorder{}, Node: func() *v1.Node { return nil }, Sysctls: allowed})
+		w := newWorker(m, "u")
+		w.pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1.PodSpec{
+			SecurityContext: &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: name, Value: "1"}}},
+		}}
+		w.mu.Lock()
+		w.admit(t.Context(), &runtime.Pod{})
+		got := ""
+		if w.rejected != nil {
+			got = w.rejected.reason
+		}
+		if got != want || w.admitted != (want == "") {
+			t.Errorf("%s: refused for %q, want %q", name, got, want)
+		}
+		w.mu.Unlock()
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/spec"
 	"quintet.dev/quintet/components/kubelet/status"
+	"quintet.dev/quintet/components/kubelet/sysctls"
 	"quintet.dev/quintet/components/kubelet/volumes"
 )
 
@@ -38,6 +39,7 @@ type Config struct {
 	Recorder record.EventRecorder
 	Clock    clock.WithTicker
 	Cgroups  cgroups.Tree
+	Sysctls  sysctls.Allowed
 	Limits   plan.Limits // of restarts
 	// Node returns the node as it is, for admission; nil while it is not known.
 	Node func() *v1.Node
