@@ -24,7 +24,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
-	"quintet.dev/quintet/components/controllers/pods"
 	"quintet.dev/quintet/components/controllers/runner"
 	"quintet.dev/quintet/internal/quotas"
 )
@@ -74,17 +73,17 @@ func New(env runner.Env, objects metadata.Interface, mapper meta.RESTMapper, per
 		c.loop.Watch(core.Pods().Informer(), runner.Handle(func(old, new *v1.Pod) {
 			if old == nil {
 				c.wake(c.late, new.Namespace)
-			} else if new == nil || pods.Ended(old) != pods.Ended(new) || !equality.Semantic.DeepEqual(old.Spec, new.Spec) {
+			} else if new == nil || terminating(old) != terminating(new) || c.differs(v1.Resource("pods"), old, new) {
 				c.wake(c.loop, old.Namespace)
 			}
 		})),
 		c.loop.Watch(core.Services().Informer(), runner.Handle(func(old, new *v1.Service) {
-			if old != nil && (new == nil || !equality.Semantic.DeepEqual(old.Spec, new.Spec)) {
+			if old != nil && (new == nil || c.differs(v1.Resource("services"), old, new)) {
 				c.wake(c.loop, old.Namespace)
 			}
 		})),
 		c.loop.Watch(core.PersistentVolumeClaims().Informer(), runner.Handle(func(old, new *v1.PersistentVolumeClaim) {
-			if old != nil && (new == nil || !equality.Semantic.DeepEqual(old.Spec, new.Spec)) {
+			if old != nil && (new == nil || c.differs(v1.Resource("persistentvolumeclaims"), old, new)) {
 				c.wake(c.loop, old.Namespace)
 			}
 		})),
@@ -95,6 +94,16 @@ func New(env runner.Env, objects metadata.Interface, mapper meta.RESTMapper, per
 	)
 	return c, err
 }
+
+// differs tells that an object uses more or less than it did. Other changes are no reason to count: of objects that were
+// made at once not all may have been seen, and what they were charged would be given out again.
+func (c *Controller) differs(kind schema.GroupResource, old, new runtime.Object) bool {
+	now := c.env.Clock.Now()
+	return !quota.Equals(quotas.Usage(kind, old, c, now), quotas.Usage(kind, new, c, now))
+}
+
+// terminating tells pods that end at a time that is known: quotas may be about these alone, or about all others.
+func terminating(pod *v1.Pod) bool { return pod.Spec.ActiveDeadlineSeconds != nil }
 
 // gone counts anew where an object went.
 func gone[T any, P interface {

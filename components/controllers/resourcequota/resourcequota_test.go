@@ -165,3 +165,38 @@ func TestNewPodsOnlyRaise(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsCountedAnew: a pod that gets a node, or a claim that gets a volume, uses what it did before.
+func TestWhatIsCountedAnew(t *testing.T) {
+	client := runnertest.NewClient()
+	c, err := New(runner.Env{Client: client, Informers: informers.NewSharedInformerFactory(client, 0), Clock: clock.RealClock{}, Workers: 1}, nil, nil, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_ = c.Run(ctx) // ends its queues
+	claim := &v1.PersistentVolumeClaim{Spec: v1.PersistentVolumeClaimSpec{Resources: v1.VolumeResourceRequirements{Requests: list("storage", "2Gi")}}}
+	service := &v1.Service{Spec: v1.ServiceSpec{Type: v1.ServiceTypeNodePort, Ports: []v1.ServicePort{{Port: 1}}}}
+	for name, x := range map[string]struct {
+		kind   string
+		old    runtime.Object
+		change func(runtime.Object)
+		want   bool
+	}{
+		"a node":         {"pods", pod("a", "1", v1.PodPending), func(o runtime.Object) { o.(*v1.Pod).Spec.NodeName = "n" }, false},
+		"runs":           {"pods", pod("a", "1", v1.PodPending), func(o runtime.Object) { o.(*v1.Pod).Status.Phase = v1.PodRunning }, false},
+		"ended":          {"pods", pod("a", "1", v1.PodRunning), func(o runtime.Object) { o.(*v1.Pod).Status.Phase = v1.PodFailed }, true},
+		"resized":        {"pods", pod("a", "1", v1.PodRunning), func(o runtime.Object) { o.(*v1.Pod).Spec.Containers[0].Resources.Requests = list("cpu", "2") }, true},
+		"a volume":       {"persistentvolumeclaims", claim, func(o runtime.Object) { o.(*v1.PersistentVolumeClaim).Spec.VolumeName = "v" }, false},
+		"a larger claim": {"persistentvolumeclaims", claim, func(o runtime.Object) { o.(*v1.PersistentVolumeClaim).Spec.Resources.Requests = list("storage", "3Gi") }, true},
+		"a selector":     {"services", service, func(o runtime.Object) { o.(*v1.Service).Spec.Selector = map[string]string{"a": "b"} }, false},
+		"another type":   {"services", service, func(o runtime.Object) { o.(*v1.Service).Spec.Type = v1.ServiceTypeClusterIP }, true},
+	} {
+		changed := x.old.DeepCopyObject()
+		x.change(changed)
+		if got := c.differs(v1.Resource(x.kind), x.old, changed); got != x.want {
+			t.Errorf("%s: counted anew: %v", name, got)
+		}
+	}
+}
