@@ -91,6 +91,14 @@ type Usage struct {
 	At              time.Time
 }
 
+// Disks is an optional ability of an Engine: the space that a container takes on the machine's disks.
+type Disks interface {
+	Disk(ctx context.Context, id string) (DiskUsage, error)
+}
+
+// DiskUsage is how many bytes a container wrote into its own file system, and how many its logs have.
+type DiskUsage struct{ Written, Logs int64 }
+
 // Info describes an engine and its machine.
 type Info struct {
 	Name            string // "docker"
@@ -288,7 +296,7 @@ type Mount struct {
 	ReadOnly       bool
 	// RecursiveReadOnly asks that mounts below Source are read-only too, or fails.
 	RecursiveReadOnly bool
-	Propagation       string // "private", "rslave" or "rshared"
+	Propagation       string // "rslave", "rshared", or "" for what the engine does by itself
 }
 
 // Image is an image of the node.

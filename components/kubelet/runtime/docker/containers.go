@@ -260,10 +260,8 @@ func securityOptions(spec *runtime.ContainerSpec) []string {
 func (e *Engine) mounts(wanted []runtime.Mount) []mount.Mount {
 	mounts := make([]mount.Mount, 0, len(wanted))
 	for _, m := range wanted {
-		bind := &mount.BindOptions{Propagation: mount.PropagationRPrivate}
-		if m.Propagation != "" {
-			bind.Propagation = mount.Propagation(m.Propagation)
-		}
+		// Left to the engine it is private, except for what holds the engine's own files, which it can't share in any way but its own.
+		bind := &mount.BindOptions{Propagation: mount.Propagation(m.Propagation)}
 		if m.ReadOnly && e.atLeast(44) {
 			bind.ReadOnlyNonRecursive = !m.RecursiveReadOnly
 			bind.ReadOnlyForceRecursive = m.RecursiveReadOnly

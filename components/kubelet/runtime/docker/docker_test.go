@@ -306,3 +306,39 @@ func TestAttachToWhatHasEnded(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// The whole machine can be mounted, the engine's own files among it.
+func TestTheRootIsMounted(t *testing.T) {
+	e := engine(t)
+	uid, _ := run(t, e, func(s *runtime.ContainerSpec) { s.Mounts = []runtime.Mount{{Source: "/", Target: "/host"}} }, "say", "hello", "0")
+	if c := await(t, e, uid); c.ExitCode != 0 || c.StartErr != "" {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestDisk(t *testing.T) {
+	e := engine(t)
+	uid, id := run(t, e, nil, "say", strings.Repeat("hello", 1000), "0")
+	await(t, e, uid)
+	var archive bytes.Buffer
+	files := tar.NewWriter(&archive)
+	if err := files.WriteHeader(&tar.Header{Name: "file", Mode: 0o644, Size: 1 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := files.Write(bytes.Repeat([]byte("x"), 1<<20)); err != nil {
+		t.Fatal(err)
+	}
+	if err := files.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.api.CopyToContainer(t.Context(), id, client.CopyToContainerOptions{DestinationPath: "/", Content: &archive}); err != nil {
+		t.Fatal(err)
+	}
+	usage, err := e.Disk(t.Context(), id)
+	if err != nil || usage.Written < 1<<20 || usage.Written > 2<<20 {
+		t.Errorf("got %+v, %v", usage, err)
+	}
+	if _, err := os.Stat("/var/lib/docker/containers"); err == nil && usage.Logs < 5000 {
+		t.Errorf("logs: %d", usage.Logs)
+	}
+}

@@ -3,6 +3,8 @@ package docker
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
@@ -34,6 +36,28 @@ func (e *Engine) Stats(ctx context.Context, id string) (runtime.Usage, error) {
 		if inactive, ok := sample.MemoryStats.Stats[name]; ok {
 			usage.WorkingSetBytes -= min(inactive, usage.WorkingSetBytes)
 			break
+		}
+	}
+	return usage, nil
+}
+
+// Disk implements runtime.Disks. Logs that an engine keeps on another machine count as nothing.
+func (e *Engine) Disk(ctx context.Context, id string) (runtime.DiskUsage, error) {
+	found, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{Size: true})
+	if err != nil {
+		return runtime.DiskUsage{}, mark(err)
+	}
+	var usage runtime.DiskUsage
+	if written := found.Container.SizeRw; written != nil {
+		usage.Written = *written
+	}
+	files, err := filepath.Glob(found.Container.LogPath + "*") // those that were rotated have numbers
+	if found.Container.LogPath == "" || err != nil {
+		return usage, err
+	}
+	for _, file := range files {
+		if info, err := os.Stat(file); err == nil {
+			usage.Logs += info.Size()
 		}
 	}
 	return usage, nil
