@@ -89,6 +89,7 @@ func (m *Manager) Run(ctx context.Context) {
 		m.launch(w)
 	}
 	m.mu.Unlock()
+	m.wait.Go(func() { m.guardStorage(ctx) })
 	m.follow(ctx)
 	m.wait.Wait()
 	m.probes.Wait()

@@ -32,6 +32,9 @@ func (w *worker) decideEnd(now time.Time) {
 	if w.pod.DeletionGracePeriodSeconds != nil {
 		grace = time.Duration(*w.pod.DeletionGracePeriodSeconds) * time.Second
 	}
+	if w.rejected != nil && w.rejected.within > 0 {
+		grace = min(grace, w.rejected.within)
+	}
 	if w.gone {
 		grace = max(grace, time.Second) // also those deleted by force may say goodbye
 	}

@@ -61,6 +61,8 @@ type worker struct {
 type rejection struct {
 	reason, message string
 	never           bool // it never ran
+	// within is what the pod gets to end, 0 for what it asks for.
+	within time.Duration
 }
 
 func newWorker(m *Manager, uid types.UID) *worker {

@@ -1,0 +1,142 @@
+package pods
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/klog/v2"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+)
+
+const (
+	// storagePeriod is how often the space that pods take on the node's disk is compared with their limits.
+	storagePeriod = 10 * time.Second
+	// evictionGrace is what a pod gets to end that took more than it may.
+	evictionGrace = time.Second
+	// critical is the priority from which on pods are not evicted.
+	critical = 2000000000
+)
+
+// guardStorage evicts pods that take more space on the node's disk than they may, until ctx ends.
+func (m *Manager) guardStorage(ctx context.Context) {
+	disks, able := m.Engine.(runtime.Disks)
+	if !able || m.Volumes == nil {
+		return
+	}
+	ticker := m.Clock.NewTicker(storagePeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+		for _, pod := range m.others("") {
+			if !limitsStorage(pod) || sacrosanct(pod) {
+				continue
+			}
+			message, err := m.exceeds(ctx, disks, pod)
+			if err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "Disk space of the pod can't be measured, will be retried", "pod", klog.KObj(pod))
+			}
+			if message != "" {
+				m.evict(pod.UID, message)
+			}
+		}
+	}
+}
+
+// limitsStorage tells pods whose space has a limit: nothing is measured for the others.
+func limitsStorage(pod *v1.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if dir := pod.Spec.Volumes[i].EmptyDir; dir != nil && dir.SizeLimit != nil && dir.SizeLimit.Sign() > 0 {
+			return true
+		}
+	}
+	_, limited := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})[v1.ResourceEphemeralStorage]
+	return limited
+}
+
+func sacrosanct(pod *v1.Pod) bool {
+	_, static := pod.Annotations[v1.MirrorPodAnnotationKey]
+	return static || priority(pod) >= critical
+}
+
+// exceeds tells which of its limits a pod exceeds, "" if none: that of a volume, of all together, or of a container.
+func (m *Manager) exceeds(ctx context.Context, disks runtime.Disks, pod *v1.Pod) (string, error) {
+	var total int64
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if v.EmptyDir == nil && v.ConfigMap == nil {
+			continue
+		}
+		used, err := m.Volumes.Used(pod.UID, v)
+		if err != nil {
+			return "", err
+		}
+		if v.EmptyDir == nil || v.EmptyDir.Medium == v1.StorageMediumDefault {
+			total += used
+		}
+		if v.EmptyDir == nil {
+			continue
+		}
+		if limit := v.EmptyDir.SizeLimit; limit != nil && limit.Sign() > 0 && beyond(used, limit) {
+			return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit.String()), nil
+		}
+	}
+	observed, err := m.Engine.Pod(ctx, pod.UID)
+	if err != nil {
+		return "", err
+	}
+	running := map[string]int64{}
+	for i := range observed.Containers {
+		c := &observed.Containers[i]
+		usage, err := disks.Disk(ctx, c.ID)
+		if err != nil {
+			continue // it was removed meanwhile
+		}
+		total += usage.Logs
+		if c.State == runtime.Running {
+			total += usage.Written
+			running[c.Name] = usage.Written + usage.Logs
+		}
+	}
+	limit, limited := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})[v1.ResourceEphemeralStorage]
+	if limited && beyond(total, &limit) {
+		return fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String()), nil
+	}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if limit := c.Resources.Limits.StorageEphemeral(); !limit.IsZero() && beyond(running[c.Name], limit) {
+			return fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String()), nil
+		}
+	}
+	return "", nil
+}
+
+func beyond(used int64, limit *resource.Quantity) bool {
+	return limit.CmpInt64(used) < 0
+}
+
+// evict ends a pod for what it takes from others.
+func (m *Manager) evict(uid types.UID, message string) {
+	m.mu.Lock()
+	w := m.workers[uid]
+	m.mu.Unlock()
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gone || w.rejected != nil || w.over() {
+		return
+	}
+	w.reject(w.pod, &rejection{reason: "Evicted", message: message, within: evictionGrace})
+	w.poke()
+}

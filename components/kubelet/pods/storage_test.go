@@ -1,0 +1,111 @@
+package pods
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/record"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/spec"
+	"quintet.dev/quintet/components/kubelet/volumes"
+)
+
+// disks is an engine of one pod whose containers are as large as it says.
+type disks struct {
+	runtime.Engine
+	pod   runtime.Pod
+	usage map[string]runtime.DiskUsage
+}
+
+func (d *disks) Pod(context.Context, types.UID) (runtime.Pod, error) { return d.pod, nil }
+
+func (d *disks) Disk(_ context.Context, id string) (runtime.DiskUsage, error) {
+	return d.usage[id], nil
+}
+
+func TestExceedsStorage(t *testing.T) {
+	const mega = 1 << 20
+	limit := func(size string) v1.ResourceRequirements {
+		return v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse(size)}}
+	}
+	size := resource.MustParse("1Mi")
+	small := v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: &size}}}
+	unbounded := v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}
+	for name, test := range map[string]struct {
+		containers []v1.Container
+		volume     *v1.Volume
+		file       int // bytes in the volume
+		written    int64
+		logs       int64
+		state      runtime.State
+		want       string
+		unlimited  bool
+	}{
+		"no limit":          {containers: []v1.Container{{Name: "c"}}, written: 9 * mega, unlimited: true},
+		"within":            {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")}}, written: 4 * mega, logs: mega / 2},
+		"writes too much":   {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")}, {Name: "d", Resources: limit("9Mi")}}, written: 6 * mega, want: "Container c exceeded its local ephemeral storage limit \"5Mi\". "},
+		"says too much":     {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")}, {Name: "d", Resources: limit("9Mi")}}, logs: 6 * mega, want: "Container c exceeded its local ephemeral storage limit \"5Mi\". "},
+		"all together":      {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")}}, written: 4 * mega, file: 2 * mega, volume: &unbounded, want: "Pod ephemeral local storage usage exceeds the total limit of containers 5Mi. "},
+		"wrote, and ended":  {containers: []v1.Container{{Name: "c", Resources: limit("5Mi")}}, written: 9 * mega, state: runtime.Exited},
+		"the volume":        {containers: []v1.Container{{Name: "c"}}, file: 2 * mega, volume: &small, want: "Usage of EmptyDir volume \"v\" exceeds the limit \"1Mi\". "},
+		"within the volume": {containers: []v1.Container{{Name: "c"}}, file: mega / 2, volume: &small},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.state == "" {
+				test.state = runtime.Running
+			}
+			engine := &disks{
+				pod:   runtime.Pod{Containers: []runtime.Container{{ID: "1", Name: "c", State: test.state}}},
+				usage: map[string]runtime.DiskUsage{"1": {Written: test.written, Logs: test.logs}},
+			}
+			m := New(Config{Builder: &spec.Builder{}, Engine: engine, Volumes: &volumes.Manager{Root: t.TempDir()}})
+			pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}, Spec: v1.PodSpec{Containers: test.containers}}
+			if test.volume != nil {
+				pod.Spec.Volumes = []v1.Volume{*test.volume}
+				dir := filepath.Join(m.Volumes.Root, "pods/u/volumes/kubernetes.io~empty-dir/v")
+				if err := os.MkdirAll(dir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, "f"), make([]byte, test.file), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.Link(filepath.Join(dir, "f"), filepath.Join(dir, "again")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if limitsStorage(pod) == test.unlimited {
+				t.Errorf("has a limit: %v", !test.unlimited)
+			}
+			got, err := m.exceeds(t.Context(), engine, pod)
+			if err != nil || got != test.want {
+				t.Errorf("got %q, %v, want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+// An evicted pod has a second to end, whatever it asks for.
+func TestEvict(t *testing.T) {
+	m := New(Config{Builder: &spec.Builder{}, Recorder: record.NewFakeRecorder(1)})
+	m.Set(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}})
+	w := m.workers["u"]
+	w.admitted = true
+	m.evict("u", "too large")
+	if w.rejected == nil || w.rejected.reason != "Evicted" || w.rejected.never {
+		t.Fatalf("rejected: %+v", w.rejected)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.decideEnd(time.Now())
+	if w.ending == nil || w.ending.Grace != time.Second {
+		t.Errorf("ending: %+v", w.ending)
+	}
+}
