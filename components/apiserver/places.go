@@ -182,6 +182,7 @@ func (s *Server) makeCaches() error {
 		p.caches, err = cache.NewSet(cache.Config{
 			Store: p.store, Prefix: s.config.EtcdPrefix, Encodings: s.config.EncodingMemory, Clock: s.config.Clock,
 			Direct: s.config.direct, Media: s.config.StorageMediaType, CBOR: s.gates.On(gates.CBORServingAndStorage),
+			NoChecks: !s.gates.On(gates.DetectCacheInconsistency),
 		})
 		return err
 	})

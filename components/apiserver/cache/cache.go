@@ -53,6 +53,8 @@ type Cache struct {
 	history  ring
 	watchers registry
 	sought   Entry // by Peek: has the key alone
+
+	different bool // from the store, when they were compared last; only who compares them asks
 }
 
 // tree is the state: entries by key, and by (value, key) for each index.

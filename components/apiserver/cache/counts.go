@@ -17,6 +17,8 @@ type Counts struct {
 	Lists map[string]Lists
 	// Waits is how long reads waited until the cache was as new as they asked.
 	Waits Waits
+	// Comparisons with the store that found both the Same, or Different, and those that failed.
+	Same, Different, Unchecked int64
 	// Bookmarks by which the store told how far it is.
 	Bookmarks int64
 }
@@ -67,6 +69,7 @@ type Lists struct{ Total, Fetched, Returned int64 }
 
 type counts struct {
 	loads, loaded, consistent, failed, initial atomic.Int64
+	same, different, unchecked                 atomic.Int64
 	bookmarks                                  int64 // that the set had when the cache was made
 	waits                                      waits
 	lists                                      []struct{ total, fetched, returned atomic.Int64 } // by index, the last for none
@@ -83,6 +86,7 @@ func (c *counts) list(index, fetched, returned int) {
 func (c *Cache) Counts() Counts {
 	out := Counts{
 		Loads: c.counts.loads.Load(), Loaded: c.counts.loaded.Load(), Consistent: c.counts.consistent.Load(), Failed: c.counts.failed.Load(),
+		Same: c.counts.same.Load(), Different: c.counts.different.Load(), Unchecked: c.counts.unchecked.Load(),
 		Initial: c.counts.initial.Load(), Lists: map[string]Lists{},
 		Waits: c.counts.waits.read(), Bookmarks: c.set.bookmarks.Load() - c.counts.bookmarks,
 	}

@@ -34,6 +34,8 @@ type Config struct {
 	Events int
 	// Direct tells of which kinds a read is never older than the store, whatever it asks for; nil means of none.
 	Direct func(kind *kinds.Kind) bool
+	// NoChecks leaves it at what the caches are: nobody compares them with the store.
+	NoChecks bool
 	// Clock is for bookmarks and timeouts; the real one if nil.
 	Clock clock.WithTicker
 }
@@ -181,6 +183,9 @@ func (s *Set) Run(ctx context.Context) error {
 	defer stop()
 	defer s.end()
 	s.work.Go(func() { s.forget(s.base) })
+	if !s.config.NoChecks {
+		s.work.Go(func() { s.check(s.base) })
+	}
 	slow := time.AfterFunc(slowStart, func() {
 		klog.FromContext(ctx).Info("Still waiting for the store: is it running, and are its address and certificates right?")
 	})
@@ -252,8 +257,8 @@ func (s *Set) follow(ctx context.Context, revision int64) error {
 		}
 		s.apply(batch)
 	}
-	if errors.Is(context.Cause(ctx), errWentBack) {
-		return errWentBack
+	if cause := context.Cause(ctx); errors.Is(cause, errWentBack) || errors.Is(cause, errInconsistent) {
+		return cause
 	}
 	return w.Err()
 }

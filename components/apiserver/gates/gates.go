@@ -30,6 +30,8 @@ const (
 	// ComponentFlagz and ComponentStatusz serve /flagz and /statusz.
 	ComponentFlagz   featuregate.Feature = "ComponentFlagz"
 	ComponentStatusz featuregate.Feature = "ComponentStatusz"
+	// DetectCacheInconsistency compares the caches with the store now and then.
+	DetectCacheInconsistency featuregate.Feature = "DetectCacheInconsistency"
 	// ServiceAccountNodeAudienceRestriction gives nodes tokens for audiences only that their pods have use for.
 	ServiceAccountNodeAudienceRestriction featuregate.Feature = "ServiceAccountNodeAudienceRestriction"
 	// StorageVersionHash lets discovery tell which resources are stored as one.
@@ -52,6 +54,7 @@ func Switches() []featuregate.Feature {
 		ClusterTrustBundle,
 		ComponentFlagz,
 		ComponentStatusz,
+		DetectCacheInconsistency,
 		ServiceAccountNodeAudienceRestriction,
 		StorageVersionHash,
 		StorageVersionMigrator,

@@ -55,6 +55,7 @@ var (
 	cacheCapacity    = prometheus.NewDesc("watch_cache_capacity", "Changes that the cache remembers at most, by resource.", cacheLabels, nil)
 	cacheWaits       = prometheus.NewDesc("apiserver_watch_cache_read_wait_seconds", "Time that reads waited until the cache was as new as they asked, by resource.", cacheLabels, nil)
 	storageBookmarks = prometheus.NewDesc("etcd_bookmark_total", "How often the store told how far it is, by resource.", cacheLabels, nil)
+	storageChecks    = prometheus.NewDesc("apiserver_storage_consistency_checks_total", "Comparisons of the cache with the store, by resource.", []string{"group", "resource", "status"}, nil)
 	storageSizeBytes = prometheus.NewDesc("apiserver_storage_size_bytes", "Bytes of the database of a store.", []string{"storage_cluster_id"}, nil)
 )
 
@@ -62,7 +63,7 @@ var (
 func (c *Caches) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{resourceObjects, storageObjects, resourceSize, cacheRevision, cacheEvents, cacheCapacity,
 		cacheLoads, cacheDispatched, cacheConsistent, cacheInitial, cacheLists, cacheFetched, cacheReturned,
-		storageEvents, storageLists, storageFetched, storageEvaluated, storageReturned, cacheWaits, storageBookmarks} {
+		storageEvents, storageLists, storageFetched, storageEvaluated, storageReturned, cacheWaits, storageBookmarks, storageChecks} {
 		ch <- d
 	}
 }
@@ -105,6 +106,9 @@ func (c *Caches) count(ch chan<- prometheus.Metric, s *CacheStats) {
 	}
 	counter(cacheConsistent, n.Consistent-n.Failed, "true", "false")
 	counter(cacheConsistent, n.Failed, "false", "false")
+	counter(storageChecks, n.Same, "success")
+	counter(storageChecks, n.Different, "failure")
+	counter(storageChecks, n.Unchecked, "error")
 	counter(cacheInitial, n.Initial)
 	counter(storageBookmarks, n.Bookmarks)
 	if n.Waits.Count > 0 {
