@@ -14,9 +14,9 @@ func customResourceDefinitions() *Kind {
 		Categories: []string{"api-extensions"}, Cluster: true,
 		Prefix:  "apiextensions.k8s.io/customresourcedefinitions",
 		Hub:     apiextensionsv1.SchemeGroupVersion,
-		Default: apiextensionsv1.SetObjectDefaults_CustomResourceDefinition,
-		Others:  []Version{storedDefinition()},
-		Stored:  apiextensionsv1beta1.SchemeGroupVersion, AsJSON: true, StatusNoTable: true,
+		Default: apiextensions.Default, Check: apiextensions.Check,
+		Others: []Version{storedDefinition()},
+		Stored: apiextensionsv1beta1.SchemeGroupVersion, AsJSON: true, StatusNoTable: true,
 		Strategy: strategy[CRD]{
 			Meta: MetaNothing, AnyFinalizer: true,
 			PrepareCreate: apiextensions.PrepareCreate, PrepareUpdate: apiextensions.PrepareUpdate,

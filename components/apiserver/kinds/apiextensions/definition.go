@@ -22,6 +22,32 @@ import (
 
 type crd = *apiextensionsv1.CustomResourceDefinition
 
+// Check tells of values in schemas that nothing can hold, numbers above all.
+func Check(obj crd) error {
+	_, err := reread(&obj.Spec)
+	return err
+}
+
+// Default sets the defaults, and writes what schemas have of values (defaults, examples, enumerations) as it is written by
+// whoever has read it: with keys in order, once each, and numbers in their shortest form. A write that differs in nothing else
+// changes nothing.
+func Default(obj crd) {
+	apiextensionsv1.SetObjectDefaults_CustomResourceDefinition(obj)
+	if spec, err := reread(&obj.Spec); err == nil {
+		obj.Spec = *spec
+	}
+}
+
+// reread takes a spec to the library's form and back.
+func reread(in *apiextensionsv1.CustomResourceDefinitionSpec) (*apiextensionsv1.CustomResourceDefinitionSpec, error) {
+	middle, out := &apiextensions.CustomResourceDefinitionSpec{}, &apiextensionsv1.CustomResourceDefinitionSpec{}
+	err := apiextensionsv1.Convert_v1_CustomResourceDefinitionSpec_To_apiextensions_CustomResourceDefinitionSpec(in, middle, nil)
+	if err == nil {
+		err = apiextensionsv1.Convert_apiextensions_CustomResourceDefinitionSpec_To_v1_CustomResourceDefinitionSpec(middle, out, nil)
+	}
+	return out.DeepCopy(), err // versions that are alike share a schema until here
+}
+
 // PrepareCreate starts the status: what will be stored first is of the storage version.
 func PrepareCreate(_ context.Context, obj crd) {
 	obj.Status = apiextensionsv1.CustomResourceDefinitionStatus{}

@@ -54,3 +54,53 @@ func TestEmptySchemasAreTold(t *testing.T) {
 		}
 	}
 }
+
+// withDefault is a definition of which all versions have a property with this default.
+func withDefault(raw string, versions ...string) *apiextensionsv1.CustomResourceDefinition {
+	obj := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "as.example.com"}}
+	for _, name := range versions {
+		obj.Spec.Versions = append(obj.Spec.Versions, apiextensionsv1.CustomResourceDefinitionVersion{
+			Name: name, Storage: name == versions[0],
+			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"x": {Default: &apiextensionsv1.JSON{Raw: []byte(raw)}}},
+			}},
+		})
+	}
+	return obj
+}
+
+// TestValuesOfSchemas: a value is written in one way however it came, so that one that says the same is no change.
+func TestValuesOfSchemas(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"b":1.0, "a":"\u003cx\u003e","c":1e3,"d":null}`: `{"a":"\u003cx\u003e","b":1,"c":1000,"d":null}`,
+		`1.50`:          `1.5`,
+		`{"a":1,"a":2}`: `{"a":2}`,
+		`"\u00e9"`:      `"é"`,
+		`[]`:            `[]`,
+	} {
+		old := withDefault(want, "v1", "v2")
+		Default(old)
+		PrepareCreate(t.Context(), old)
+		obj := withDefault(raw, "v1", "v2")
+		Default(obj)
+		obj.Generation = old.Generation
+		PrepareUpdate(t.Context(), obj, old)
+		if got := string(obj.Spec.Versions[1].Schema.OpenAPIV3Schema.Properties["x"].Default.Raw); got != want || obj.Generation != 1 {
+			t.Errorf("%s: %s, generation %d", raw, got, obj.Generation)
+		}
+		if obj.Spec.Versions[0].Schema == obj.Spec.Versions[1].Schema {
+			t.Error("versions share a schema")
+		}
+	}
+}
+
+// TestValuesThatAreNone: what no number can hold makes the definition unreadable.
+func TestValuesThatAreNone(t *testing.T) {
+	const want = "json: cannot unmarshal number 1e999 into Go value of type float64"
+	if err := Check(withDefault("1e999", "v1")); err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+	if err := Check(withDefault("1e9", "v1")); err != nil {
+		t.Error(err)
+	}
+}
