@@ -90,6 +90,9 @@ type Plan struct {
 	Backoff map[string]Backoff
 	// Renewed are the containers that are stopped to be started again, by ID: remember them.
 	Renewed []string
+	// Anew are the runs that ended for all containers to be started anew, by ID; Pending tells that not all were since.
+	Anew    map[string]bool
+	Pending bool
 	// WakeAt is when to plan again if nothing happens before; zero is never.
 	WakeAt time.Time
 	// Ended are the containers that ended for good, by name: whatever went wrong when they were started, how they ended is
@@ -121,6 +124,7 @@ func Make(in *Input) Plan {
 	default:
 		p.run()
 	}
+	p.plan.Anew, p.plan.Pending = anew(in)
 	p.plan.Ended = ended(in, in.Stop != nil || p.plan.Finished)
 	p.collect()
 	return p.plan
@@ -147,7 +151,7 @@ func (p *planner) run() {
 			p.start(name, 0)
 		}
 	}
-	if p.initialize(sandbox.ID) {
+	if !p.clear() && p.initialize(sandbox.ID) {
 		for i := range p.in.Pod.Spec.Containers {
 			p.keep(&p.in.Pod.Spec.Containers[i], sandbox.ID)
 		}
@@ -202,10 +206,10 @@ func (p *planner) delayed(name string) bool {
 func (p *planner) initialize(sandboxID string) bool {
 	spec := &p.in.Pod.Spec
 	initialized := p.initialized(sandboxID)
-	reached := lastInit(spec, p.in.Observed, sandboxID)
+	reached := p.lastInit(sandboxID)
 	for i := range spec.InitContainers {
 		c := &spec.InitContainers[i]
-		run := inSandbox(p.in.Observed, c.Name, sandboxID)
+		run := p.in.current(c.Name, sandboxID)
 		if IsSidecar(c) {
 			p.keep(c, sandboxID)
 			if !initialized && (run == nil || run.State != runtime.Running || !p.in.Started[run.ID]) {
@@ -224,7 +228,7 @@ func (p *planner) initialize(sandboxID string) bool {
 
 func (p *planner) initialized(sandboxID string) bool {
 	for i := range p.in.Pod.Spec.Containers {
-		if inSandbox(p.in.Observed, p.in.Pod.Spec.Containers[i].Name, sandboxID) != nil {
+		if p.in.current(p.in.Pod.Spec.Containers[i].Name, sandboxID) != nil {
 			return true
 		}
 	}
@@ -232,17 +236,19 @@ func (p *planner) initialized(sandboxID string) bool {
 }
 
 // lastInit is the index of the last init container that ran in the sandbox: those before it are done.
-func lastInit(spec *v1.PodSpec, observed *runtime.Pod, sandboxID string) int {
-	for i := len(spec.InitContainers) - 1; i > 0; i-- {
-		if inSandbox(observed, spec.InitContainers[i].Name, sandboxID) != nil {
+func (p *planner) lastInit(sandboxID string) int {
+	list := p.in.Pod.Spec.InitContainers
+	for i := len(list) - 1; i > 0; i-- {
+		if p.in.current(list[i].Name, sandboxID) != nil {
 			return i
 		}
 	}
 	return 0
 }
 
-func inSandbox(observed *runtime.Pod, name, sandboxID string) *runtime.Container {
-	if c := observed.Container(name); c != nil && c.SandboxID == sandboxID {
+// current is the newest run of a container in the sandbox, nil if it didn't run since the pod began (anew).
+func (in *Input) current(name, sandboxID string) *runtime.Container {
+	if c := in.Observed.Container(name); c != nil && c.SandboxID == sandboxID && !in.past(c) {
 		return c
 	}
 	return nil
@@ -258,11 +264,11 @@ func (p *planner) keep(c *v1.Container, sandboxID string) {
 		p.start(c.Name, run.Attempt)
 	case run.State == runtime.Running:
 		p.judge(c, run)
-	case run.State == runtime.Exited && run.SandboxID == sandboxID:
+	case run.State == runtime.Exited && run.SandboxID == sandboxID && !p.in.past(run):
 		if p.in.restarts(c, run) {
 			p.restart(c.Name, run)
 		}
-	default: // of an earlier sandbox
+	default: // of an earlier sandbox, or of before all were started anew
 		if IsInit(p.in.Pod, c.Name) || p.in.restarts(c, run) {
 			p.start(c.Name, run.Attempt+1)
 		}

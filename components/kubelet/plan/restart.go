@@ -90,13 +90,8 @@ func policyOf(pod *v1.Pod, c *v1.Container) v1.RestartPolicy {
 // restarts tells whether a container that ended is started again.
 func (in *Input) restarts(c *v1.Container, run *runtime.Container) bool {
 	pod := in.Pod
-	if run.Hash != Hash(c) || in.Renewed[run.ID] {
+	if run.Hash != Hash(c) || in.Renewed[run.ID] || ruleFor(c, run) != "" || in.past(run) {
 		return true
-	}
-	for _, rule := range c.RestartPolicyRules {
-		if rule.Action == v1.ContainerRestartRuleActionRestart && matches(rule.ExitCodes, int32(run.ExitCode)) {
-			return true
-		}
 	}
 	switch policyOf(pod, c) {
 	case v1.RestartPolicyAlways:

@@ -32,7 +32,7 @@ func newSim() *sim {
 	}}
 }
 
-// describe sets the pod from words: restart=Always grace=30 init=a,b:Always containers=c,d:Never/42
+// describe sets the pod from words: restart=Always grace=30 init=a,b:Always containers=c,d:Never/42; a rule with ! is about all containers
 func (s *sim) describe(words []string) error {
 	spec := &s.in.Pod.Spec
 	for _, word := range words {
@@ -67,9 +67,13 @@ func containers(list string) []v1.Container {
 			restart := v1.ContainerRestartPolicy(policy)
 			c.RestartPolicy = &restart
 			if rule {
-				n, _ := strconv.Atoi(code)
+				action := v1.ContainerRestartRuleActionRestart
+				if strings.HasSuffix(code, "!") {
+					action = v1.ContainerRestartRuleActionRestartAllContainers
+				}
+				n, _ := strconv.Atoi(strings.TrimSuffix(code, "!"))
 				c.RestartPolicyRules = []v1.ContainerRestartRule{{
-					Action:    v1.ContainerRestartRuleActionRestart,
+					Action:    action,
 					ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{int32(n)}},
 				}}
 			}
@@ -107,7 +111,7 @@ func (s *sim) do(a Action) {
 			}
 		}
 		pod.Containers = slices.Insert(pod.Containers, 0, runtime.Container{
-			ID: id, Name: a.Name, Attempt: a.Attempt, SandboxID: pod.Sandboxes[0].ID, State: runtime.Running, Started: s.in.Now, Hash: hash,
+			ID: id, Name: a.Name, Attempt: a.Attempt, SandboxID: pod.Sandboxes[0].ID, State: runtime.Running, Created: s.in.Now, Started: s.in.Now, Hash: hash,
 		})
 		s.in.Started[id] = true
 	case StopContainer:

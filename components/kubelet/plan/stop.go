@@ -73,9 +73,10 @@ func (p *planner) stopSandbox(id string) {
 // sandboxes the newest.
 func (p *planner) collect() {
 	kept := map[string]int{}
+	trigger := p.in.trigger() // it tells what was started since
 	for i := range p.in.Observed.Containers {
 		c := &p.in.Observed.Containers[i]
-		if kept[c.Name]++; kept[c.Name] > 2 && c.State != runtime.Running {
+		if kept[c.Name]++; kept[c.Name] > 2 && c.State != runtime.Running && c != trigger {
 			p.remove(c.ID)
 		}
 	}

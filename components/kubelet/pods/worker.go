@@ -355,7 +355,7 @@ func (w *worker) report(pod *v1.Pod, observed *runtime.Pod, state *probes.State,
 		Pod: pod, Observed: observed, Now: now, Runtime: w.m.RuntimeName, Previous: w.previous(), Waiting: waiting,
 		Starting: w.starting, Started: state.Started, Ready: state.Ready, Messages: w.messages, HostIPs: w.m.HostIPs,
 		Done: decision.Done, Unmounted: w.waitsForVolumes(observed),
-		Resizes: w.resize.conditions(),
+		Resizes: w.resize.conditions(), Anew: decision.Anew, Restarting: decision.Pending,
 	}
 	if w.rejected != nil {
 		in.Reason, in.Message, in.Rejected = w.rejected.reason, w.rejected.message, w.rejected.never

@@ -21,6 +21,9 @@ func conditions(in *Input, s *v1.PodStatus) []v1.PodCondition {
 		containersReady,
 		{Type: v1.PodScheduled, Status: v1.ConditionTrue},
 	}
+	if plan.CanBeginAnew(in.Pod) {
+		own = append(own, restarting(in, s))
+	}
 	ours := map[v1.PodConditionType]bool{v1.PodResizePending: true, v1.PodResizeInProgress: true}
 	for i := range own {
 		ours[own[i].Type] = true
@@ -77,6 +80,20 @@ func initialized(in *Input, s *v1.PodStatus) v1.PodCondition {
 	if len(incomplete) > 0 {
 		c.Status, c.Reason = v1.ConditionFalse, "ContainersNotInitialized"
 		c.Message = fmt.Sprintf("containers with incomplete status: [%s]", strings.Join(incomplete, " "))
+	}
+	return c
+}
+
+// restarting tells that all containers are started anew (KEP-5532).
+func restarting(in *Input, s *v1.PodStatus) v1.PodCondition {
+	c := v1.PodCondition{Type: v1.AllContainersRestarting, Status: v1.ConditionFalse}
+	switch {
+	case s.Phase == v1.PodSucceeded:
+		c.Reason = "PodCompleted"
+	case s.Phase == v1.PodFailed:
+		c.Reason = "PodFailed"
+	case in.Restarting:
+		c.Status, c.Reason, c.Message = v1.ConditionTrue, "RestartAllContainersStarted", "container exited with restart policy rule"
 	}
 	return c
 }
@@ -165,7 +182,7 @@ func QOS(pod *v1.Pod) v1.PodQOSClass {
 // Owns tells the conditions that the kubelet sets.
 func Owns(kind v1.PodConditionType) bool {
 	switch kind {
-	case v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled:
+	case v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled, v1.AllContainersRestarting:
 		return true
 	}
 	return false

@@ -39,13 +39,24 @@ func (in *Input) container(c *v1.Container, waiting string) v1.ContainerStatus {
 		*cs.Started = in.Started[run.ID]
 		cs.Ready = *cs.Started && in.Ready[run.ID]
 	}
-	if explained && cs.State.Running == nil {
+	if run != nil && in.Anew[run.ID] && !in.Done {
+		cs.LastTerminationState = cs.State
+		cs.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: anewReason, Message: anewMessage}}
+	}
+	if explained && cs.State.Running == nil && !in.Anew[idOf(run)] {
 		if cs.State.Terminated != nil {
 			cs.LastTerminationState = cs.State
 		}
 		cs.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: why.Reason, Message: why.Message}}
 	}
 	return cs
+}
+
+func idOf(run *runtime.Container) string {
+	if run == nil {
+		return ""
+	}
+	return run.ID
 }
 
 func (in *Input) identify(run *runtime.Container, cs *v1.ContainerStatus) {
@@ -68,7 +79,16 @@ func (in *Input) inherit(cs *v1.ContainerStatus) {
 	}
 }
 
+// anewReason is why containers end, and wait, that are started anew with all the others.
+const (
+	anewReason  = "RestartingAllContainers"
+	anewMessage = "The container is removed because RestartAllContainers in place"
+)
+
 func (in *Input) terminated(run *runtime.Container) v1.ContainerState {
+	if in.Anew[run.ID] {
+		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: anewReason, Message: anewMessage, ExitCode: 137}}
+	}
 	t := &v1.ContainerStateTerminated{
 		ExitCode:    int32(run.ExitCode),
 		Reason:      reason(run),

@@ -34,6 +34,10 @@ type Input struct {
 	// Unmounted tells that the pod's volumes are not there yet: no container can start, whatever the sandbox.
 	Unmounted bool
 
+	// Anew are runs that ended for all containers to be started anew, by ID; Restarting tells that not all were since.
+	Anew       map[string]bool
+	Restarting bool
+
 	// Resizes are the conditions of a change of resources that waits or is under way.
 	Resizes []v1.PodCondition
 

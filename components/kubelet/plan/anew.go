@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+)
+
+// CanBeginAnew tells pods that have a container whose end may ask for all of them to be started anew (KEP-5532).
+func CanBeginAnew(pod *v1.Pod) bool {
+	return slices.ContainsFunc(Containers(pod), func(c *v1.Container) bool {
+		return slices.ContainsFunc(c.RestartPolicyRules, func(r v1.ContainerRestartRule) bool {
+			return r.Action == v1.ContainerRestartRuleActionRestartAllContainers
+		})
+	})
+}
+
+// trigger is the last run whose end asked for all containers to be started anew, nil if none did.
+func (in *Input) trigger() *runtime.Container {
+	var last *runtime.Container
+	for _, c := range Containers(in.Pod) {
+		if len(c.RestartPolicyRules) == 0 {
+			continue
+		}
+		for i := range in.Observed.Containers {
+			run := &in.Observed.Containers[i]
+			if run.Name == c.Name && run.State == runtime.Exited && ruleFor(c, run) == v1.ContainerRestartRuleActionRestartAllContainers &&
+				(last == nil || run.Finished.After(last.Finished)) {
+				last = run
+			}
+		}
+	}
+	return last
+}
+
+// past tells a run of before all containers were started anew: it counts no more than one of an earlier sandbox.
+func (in *Input) past(run *runtime.Container) bool {
+	trigger := in.trigger()
+	return trigger != nil && (run.ID == trigger.ID || run.Created.Before(trigger.Finished))
+}
+
+// clear ends all containers that are to be started anew, and tells whether some still run: the first is started when the
+// last has ended.
+func (p *planner) clear() bool {
+	waiting := false
+	for _, c := range Containers(p.in.Pod) {
+		run := p.in.Observed.Container(c.Name)
+		if run == nil || run.State != runtime.Running || !p.in.past(run) {
+			continue
+		}
+		waiting = true
+		p.stopContainer(run, p.in.Now, "killing")
+	}
+	return waiting
+}
+
+// anew names the runs that ended for all containers to be started anew, by ID, and tells whether some container was not
+// started since.
+func anew(in *Input) (past map[string]bool, pending bool) {
+	if in.trigger() == nil {
+		return nil, false
+	}
+	past = map[string]bool{}
+	for i := range in.Observed.Containers {
+		run := &in.Observed.Containers[i]
+		past[run.ID] = run.State == runtime.Exited && in.past(run)
+	}
+	for _, c := range Containers(in.Pod) {
+		run := in.Observed.Container(c.Name)
+		pending = pending || run != nil && run.State != runtime.Created && in.past(run)
+	}
+	return past, pending
+}
+
+// ruleFor is what the first rule says that is about the end of a run, "" if none is.
+func ruleFor(c *v1.Container, run *runtime.Container) v1.ContainerRestartRuleAction {
+	for i := range c.RestartPolicyRules {
+		if matches(c.RestartPolicyRules[i].ExitCodes, int32(run.ExitCode)) {
+			return c.RestartPolicyRules[i].Action
+		}
+	}
+	return ""
+}

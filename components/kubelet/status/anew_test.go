@@ -1,0 +1,52 @@
+package status
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+
+	"quintet.dev/quintet/components/kubelet/runtime"
+)
+
+// While all containers are started anew the pod runs, and none of them is told to have ended for good.
+func TestAllContainersRestarting(t *testing.T) {
+	p := pod(v1.RestartPolicyNever, []string{"i"}, "a", "b")
+	p.Spec.Containers[0].RestartPolicyRules = []v1.ContainerRestartRule{{
+		Action:    v1.ContainerRestartRuleActionRestartAllContainers,
+		ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
+	}}
+	again := running("i", 1)
+	observed := &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{again, exited("i", 0, 0), exited("a", 0, 42), exited("b", 0, 137)}}
+	in := &Input{
+		Pod: p, Now: now, Runtime: "docker", Observed: observed,
+		Anew: map[string]bool{"i-end": true, "a-end": true, "b-end": true}, Restarting: true,
+	}
+	s := Compute(in)
+	if s.Phase != v1.PodRunning {
+		t.Errorf("phase %s", s.Phase)
+	}
+	for _, cs := range append(s.ContainerStatuses, s.InitContainerStatuses...) {
+		if last := cs.LastTerminationState.Terminated; last == nil || last.Reason != "RestartingAllContainers" || last.ExitCode != 137 {
+			t.Errorf("%s ended: %+v", cs.Name, last)
+		}
+	}
+	if summary(s.ContainerStatuses[0]) != "RestartingAllContainers" || summary(s.InitContainerStatuses[0]) != "running" {
+		t.Errorf("%+v", s)
+	}
+	for kind, want := range map[v1.PodConditionType]v1.ConditionStatus{v1.PodInitialized: v1.ConditionTrue, v1.AllContainersRestarting: v1.ConditionTrue} {
+		if c := find(s.Conditions, kind); c == nil || c.Status != want {
+			t.Errorf("%s: %+v", kind, c)
+		}
+	}
+	in.Restarting, in.Previous = false, &s
+	s = Compute(in)
+	if c := find(s.Conditions, v1.AllContainersRestarting); c == nil || c.Status != v1.ConditionFalse {
+		t.Errorf("afterwards: %+v", c)
+	}
+	p.Spec.Containers[0].RestartPolicyRules = nil
+	in.Previous = nil
+	s = Compute(in)
+	if c := find(s.Conditions, v1.AllContainersRestarting); c != nil {
+		t.Errorf("of a pod without such a rule: %+v", c)
+	}
+}
