@@ -124,14 +124,18 @@ func (m *Manager) emptyDir(pod *v1.Pod, v *v1.Volume) (string, error) {
 			return "", fmt.Errorf("mount memory: %w", err)
 		}
 	}
-	if err := os.Chmod(dir, 0o777); err != nil {
+	mode := 0o777 | os.ModeDir
+	if v.EmptyDir.Medium == v1.StorageMediumMemory {
+		mode |= os.ModeSticky // as the kernel makes it
+	}
+	if err := os.Chmod(dir, mode); err != nil {
 		return "", err
 	}
 	if group := fsGroup(pod); group != nil {
 		if err := os.Chown(dir, -1, int(*group)); err != nil {
 			return "", err
 		}
-		return dir, os.Chmod(dir, 0o777|os.ModeSetgid)
+		return dir, os.Chmod(dir, mode|os.ModeSetgid)
 	}
 	return dir, nil
 }

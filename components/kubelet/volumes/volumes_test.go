@@ -218,6 +218,9 @@ func TestRemoveTakesMemoryVolumesAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if info, err := os.Stat(paths["v"]); err != nil || info.Mode() != 0o777|os.ModeDir|os.ModeSticky {
+		t.Errorf("mode: %v, %v", info.Mode(), err)
+	}
 	if points, err := mountPoints(m.Root); err != nil || !slices.Contains(points, paths["v"]) {
 		t.Errorf("not mounted: %v, %v", points, err)
 	}
