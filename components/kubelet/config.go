@@ -80,6 +80,7 @@ type Config struct {
 	UnauthorizedTTL       time.Duration
 	StreamingIdleTimeout  time.Duration
 	EnableDebugHandlers   bool
+	EnableSystemLogs      bool // only with EnableDebugHandlers
 
 	// Runtime is "docker" or "hollow".
 	Runtime        string
@@ -115,7 +116,7 @@ func NewConfig() *Config {
 		HealthzBindAddress: "127.0.0.1", HealthzPort: 10248,
 		WebhookAuthentication: true, AuthenticationTTL: 2 * time.Minute, AuthorizationMode: "Webhook",
 		AuthorizedTTL: 5 * time.Minute, UnauthorizedTTL: 30 * time.Second,
-		StreamingIdleTimeout: 4 * time.Hour, EnableDebugHandlers: true,
+		StreamingIdleTimeout: 4 * time.Hour, EnableDebugHandlers: true, EnableSystemLogs: true,
 		Runtime: "docker", DockerEndpoint: "unix:///var/run/docker.sock", PodNetwork: "quintet-pods", PodBridge: "cbr0",
 		HollowCPUs: 32, HollowMemory: 128 << 30,
 	}

@@ -133,6 +133,7 @@ func (c *Config) serverSettings(f *kubeletconfig.KubeletConfiguration) []setting
 		{"authorization", "authorization-webhook-cache-authorized-ttl", duration(&c.AuthorizedTTL, f.Authorization.Webhook.CacheAuthorizedTTL)},
 		{"authorization", "authorization-webhook-cache-unauthorized-ttl", duration(&c.UnauthorizedTTL, f.Authorization.Webhook.CacheUnauthorizedTTL)},
 		{"streamingConnectionIdleTimeout", "streaming-connection-idle-timeout", duration(&c.StreamingIdleTimeout, f.StreamingConnectionIdleTimeout)},
+		{"enableSystemLogHandler", "", pointer(&c.EnableSystemLogs, f.EnableSystemLogHandler)},
 		{"enableDebuggingHandlers", "enable-debugging-handlers", pointer(&c.EnableDebugHandlers, f.EnableDebuggingHandlers)},
 	}
 }

@@ -49,7 +49,7 @@ func (k *Kubelet) serve(ctx context.Context, group *errgroup.Group, client kuber
 		}
 	}
 	s := server.New(server.Config{
-		Pods: p.pods, Engine: engine, Clock: k.clock, NodeName: k.name, Guard: guard, Debug: c.EnableDebugHandlers,
+		Pods: p.pods, Engine: engine, Clock: k.clock, NodeName: k.name, Guard: guard, Debug: c.EnableDebugHandlers, LogDir: k.systemLogs(p),
 		IdleTimeout: c.StreamingIdleTimeout, Metrics: metrics(p), Program: zpages.New("kubelet", k.clock.Now, k.config.commandLine()),
 	})
 	group.Go(func() error {
@@ -147,4 +147,12 @@ func metrics(p *parts) prometheus.Gatherer {
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "kubelet_active_pods", Help: "Pods that the kubelet looks after."},
 			func() float64 { return float64(len(p.pods.List())) }))
 	return registry
+}
+
+// systemLogs is where the machine's logs are; one that is pretended has none.
+func (k *Kubelet) systemLogs(p *parts) string {
+	if !k.config.EnableSystemLogs || p.services == nil {
+		return ""
+	}
+	return "/var/log"
 }

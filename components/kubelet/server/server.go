@@ -37,7 +37,9 @@ type Config struct {
 	// Guard decides who may do what.
 	Guard *Guard
 	// Debug serves what looks into containers.
-	Debug       bool
+	Debug bool
+	// LogDir is where the machine's logs are, which are served with the rest of Debug; "" serves none.
+	LogDir      string
 	IdleTimeout time.Duration
 	Metrics     prometheus.Gatherer
 	// Program is what /statusz and /flagz tell of; nil serves neither. New sets its paths.
@@ -74,6 +76,9 @@ func New(config Config) *Server {
 			mux.HandleFunc(method+" /portForward/{namespace}/{pod}", s.portForward)
 			mux.HandleFunc(method+" /portForward/{namespace}/{pod}/{uid}", s.portForward)
 		}
+		if config.LogDir != "" {
+			mux.Handle("GET /logs/", http.StripPrefix("/logs/", http.FileServer(http.Dir(config.LogDir))))
+		}
 		mux.HandleFunc("POST /run/{namespace}/{pod}/{container}", s.run)
 		mux.HandleFunc("POST /run/{namespace}/{pod}/{uid}/{container}", s.run)
 	}
@@ -91,6 +96,9 @@ func (s *Server) addPages(mux *http.ServeMux) {
 	paths := []string{"/healthz", "/pods", "/runningpods", "/stats", "/metrics", zpages.StatusPath}
 	if s.Debug {
 		paths = append(paths, "/containerLogs", "/exec", "/attach", "/portForward", "/run")
+	}
+	if s.Debug && s.LogDir != "" {
+		paths = append(paths, "/logs")
 	}
 	mux.Handle(zpages.StatusPath, p.Status())
 	if p.Flags != nil {

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -309,5 +311,22 @@ func TestGuardAsksTheAPIServer(t *testing.T) {
 	closed, _ := serve(t, &Guard{Client: client, AlwaysAllow: true})
 	if code, _ := get(t, closed, "/pods"); code != http.StatusUnauthorized {
 		t.Errorf("without credentials: %d", code)
+	}
+}
+
+func TestSystemLogs(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "boot.log"), []byte("it began"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for logs, want := range map[string]int{dir: http.StatusOK, "": http.StatusNotFound} {
+		s := New(Config{Pods: podList{}, Clock: clock.RealClock{}, Guard: open(), Debug: true, LogDir: logs})
+		server := httptest.NewTLSServer(s)
+		for path, content := range map[string]string{"/logs/": "boot.log", "/logs/boot.log": "it began"} {
+			if code, body := get(t, server, path); code != want || want == http.StatusOK && !strings.Contains(body, content) {
+				t.Errorf("logs of %q, %s: %d %s", logs, path, code, body)
+			}
+		}
+		server.Close()
 	}
 }
