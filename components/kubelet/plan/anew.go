@@ -35,10 +35,34 @@ func (in *Input) trigger() *runtime.Container {
 	return last
 }
 
+// beginning is the first run since trigger of the container that is started first, nil if there is none: what others were
+// started as the trigger ended, which a start under way may do, is older.
+func (in *Input) beginning(trigger *runtime.Container) *runtime.Container {
+	if trigger == nil {
+		return nil
+	}
+	first := Containers(in.Pod)[0].Name
+	var earliest *runtime.Container
+	for i := range in.Observed.Containers {
+		run := &in.Observed.Containers[i]
+		if run.Name != first || run.Created.Before(trigger.Finished) || first == trigger.Name && run.Attempt <= trigger.Attempt {
+			continue
+		}
+		if earliest == nil || run.Attempt < earliest.Attempt {
+			earliest = run
+		}
+	}
+	return earliest
+}
+
 // past tells a run of before all containers were started anew: it counts no more than one of an earlier sandbox.
 func (in *Input) past(run *runtime.Container) bool {
 	trigger := in.trigger()
-	return trigger != nil && (run.ID == trigger.ID || run.Created.Before(trigger.Finished))
+	if trigger == nil || run.ID == trigger.ID {
+		return trigger != nil
+	}
+	beginning := in.beginning(trigger)
+	return beginning == nil || run.Created.Before(beginning.Created)
 }
 
 // clear ends all containers that are to be started anew, and tells whether some still run: the first is started when the

@@ -73,10 +73,11 @@ func (p *planner) stopSandbox(id string) {
 // sandboxes the newest.
 func (p *planner) collect() {
 	kept := map[string]int{}
-	trigger := p.in.trigger() // it tells what was started since
+	trigger := p.in.trigger()
+	beginning := p.in.beginning(trigger) // these two tell what was started anew
 	for i := range p.in.Observed.Containers {
 		c := &p.in.Observed.Containers[i]
-		if kept[c.Name]++; kept[c.Name] > 2 && c.State != runtime.Running && c != trigger {
+		if kept[c.Name]++; kept[c.Name] > 2 && c.State != runtime.Running && c != trigger && c != beginning {
 			p.remove(c.ID)
 		}
 	}
