@@ -244,6 +244,21 @@ func TestCustomResourceApplyOfReplicas(t *testing.T) {
 	}
 }
 
+// Numbers that were written as 4.0 lie in the store as 4, and are what was read from there for whatever comes after.
+func TestCustomResourceWholeNumbers(t *testing.T) {
+	f := startCustom(t)
+	f.create(t, "a", `spec: {color: red}`)
+	for _, patch := range []string{`{"spec":{"parts":[{"name":"x","size":4.0}]}}`, `{"metadata":{"labels":{"x":"y"}}}`} {
+		a, err := f.widgets().Patch(t.Context(), "a", types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(patch, err)
+		}
+		if n := a.GetGeneration(); n != 2 {
+			t.Errorf("%s: generation %d", patch, n)
+		}
+	}
+}
+
 func TestCustomResourceApply(t *testing.T) {
 	f := startCustom(t)
 	apply := func(manager, spec string) error {

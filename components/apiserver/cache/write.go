@@ -23,7 +23,7 @@ func (c *Cache) Create(ctx context.Context, key string, obj kinds.Object, ttl TT
 		return nil, err
 	}
 	span.AddEvent("Encode succeeded")
-	c.kind.Reread(obj)
+	c.reread(obj, value)
 	e, err := c.put(key, obj, value, func() (int64, error) { return c.set.config.Store.Create(ctx, key, value, ttl) })
 	if errors.Is(err, storage.ErrExists) {
 		_, name := c.names(key)
@@ -65,7 +65,7 @@ func (c *Cache) Update(ctx context.Context, key string, ttl func(kinds.Object) T
 		if ttl != nil {
 			life = ttl(next)
 		}
-		c.kind.Reread(next)
+		c.reread(next, value)
 		expected := current.Revision
 		span.AddEvent("Transaction prepared")
 		e, failed := c.put(key, next, value, func() (int64, error) {
