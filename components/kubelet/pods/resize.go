@@ -12,7 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
+	"k8s.io/klog/v2"
 
+	"quintet.dev/quintet/components/kubelet/cgroups"
 	"quintet.dev/quintet/components/kubelet/plan"
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/status"
@@ -21,17 +23,24 @@ import (
 // resize is a change of the resources of a pod that runs (KEP-1287). What the specification asks for is allocated when the
 // node has it, and then carried out; until then the pod keeps what it was allocated before.
 type resize struct {
-	// allocated is what containers were promised, by name; nil before the pod was admitted.
+	// allocated is what containers were promised, by name; nil before the pod was admitted. whole is what the pod was.
 	allocated map[string]v1.ResourceRequirements
+	whole     *v1.ResourceRequirements
 	// pending is why the specification is not allocated, progress that what is allocated is not carried out.
 	pending, progress *v1.PodCondition
 	// tries holds containers whose resize is under way (zero) or failed, and when it is tried again, by ID.
-	tries   map[string]time.Time
+	tries map[string]time.Time
+	// limits are what the pod's control group has, since it is that of sandbox.
+	limits  cgroups.Limits
+	sandbox string
 	renewed map[string]bool // containers that are stopped to be started again, by ID
 }
 
 // allocate gives the containers of a copy of the pod what they were promised.
 func (r *resize) allocate(pod *v1.Pod) {
+	if r.allocated != nil {
+		pod.Spec.Resources = r.whole.DeepCopy()
+	}
 	for _, c := range plan.Containers(pod) {
 		if promised, ok := r.allocated[c.Name]; ok {
 			c.Resources = *promised.DeepCopy()
@@ -46,7 +55,7 @@ func (r *resize) settled(pod *v1.Pod) bool {
 			return false
 		}
 	}
-	return true
+	return equality.Semantic.DeepEqual(r.whole, pod.Spec.Resources)
 }
 
 func (r *resize) conditions() []v1.PodCondition {
@@ -71,7 +80,7 @@ func asked(pod *v1.Pod) map[string]v1.ResourceRequirements {
 // resources of a pod are promised together: if a status tells of other requests than the specification, none of its changes
 // was.
 func (r *resize) begin(pod *v1.Pod) {
-	r.allocated = asked(pod)
+	r.allocated, r.whole = asked(pod), pod.Spec.Resources.DeepCopy()
 	for i := range pod.Status.Conditions {
 		switch c := pod.Status.Conditions[i]; c.Type {
 		case v1.PodResizePending:
@@ -230,7 +239,7 @@ func (w *worker) decide(pod *v1.Pod, reason, message string, now time.Time) {
 	}
 	r := &w.resize
 	if reason == "" {
-		r.allocated, r.pending = asked(pod), nil
+		r.allocated, r.whole, r.pending = asked(pod), pod.Spec.Resources.DeepCopy(), nil
 		r.progress = condition(v1.PodResizeInProgress, nil, "", "", pod.Generation, now)
 		clear(r.tries)
 		w.stale = true // the downward API shows resources
@@ -293,7 +302,7 @@ func (w *worker) wanted(pod *v1.Pod) map[string]runtime.Resources {
 	}
 	out := map[string]runtime.Resources{}
 	for _, c := range plan.Containers(pod) {
-		out[c.Name] = w.m.Builder.Resources(c)
+		out[c.Name] = w.m.Builder.Resources(pod, c)
 	}
 	return out
 }
@@ -304,7 +313,50 @@ func (w *worker) followResize(pod *v1.Pod, observed *runtime.Pod, wanted map[str
 	if wanted == nil {
 		return
 	}
-	left := false
+	left := w.containersLeft(pod, observed, wanted)
+	left = !w.limitPod(pod, observed, left, now) || left
+	switch {
+	case left && r.progress == nil:
+		r.progress = condition(v1.PodResizeInProgress, nil, "", "", pod.Generation, now)
+	case !left && r.progress != nil:
+		w.m.record(pod, v1.EventTypeNormal, "ResizeCompleted", "Pod resize completed: "+summary(pod, r.progress.ObservedGeneration, ""))
+		r.progress = nil
+		clear(r.tries)
+		w.freed = true
+	}
+}
+
+// limitPod gives the pod's control group what it was allocated, and tells that it has that. While containers are resized it
+// has what they need before and afterwards.
+func (w *worker) limitPod(pod *v1.Pod, observed *runtime.Pod, containersLeft bool, now time.Time) bool {
+	sandbox := observed.Sandbox()
+	if sandbox == nil || sandbox.State != runtime.Running || w.ending != nil {
+		return true
+	}
+	r := &w.resize
+	want := w.m.Builder.PodLimits(pod)
+	next := want
+	if containersLeft && r.sandbox == sandbox.ID {
+		next = want.Widest(r.limits)
+	}
+	if r.sandbox == sandbox.ID && r.limits == next {
+		return next == want
+	}
+	if err := w.m.Cgroups.Set(pod.UID, status.QOS(pod), next); err != nil {
+		w.logger.Error(err, "Limits of the pod can't be set, will be retried", "pod", klog.KObj(pod))
+		if r.sandbox != sandbox.ID {
+			return true // it is no resize
+		}
+		r.progress = condition(v1.PodResizeInProgress, r.progress, v1.PodReasonError, err.Error(), pod.Generation, now)
+		return false
+	}
+	r.sandbox, r.limits = sandbox.ID, next
+	return next == want
+}
+
+// containersLeft tells that containers don't have what they were allocated yet.
+func (w *worker) containersLeft(pod *v1.Pod, observed *runtime.Pod, wanted map[string]runtime.Resources) bool {
+	r, left := &w.resize, false
 	for _, c := range plan.Containers(pod) {
 		run := observed.Container(c.Name)
 		switch {
@@ -316,15 +368,7 @@ func (w *worker) followResize(pod *v1.Pod, observed *runtime.Pod, wanted map[str
 			left = true
 		}
 	}
-	switch {
-	case left && r.progress == nil:
-		r.progress = condition(v1.PodResizeInProgress, nil, "", "", pod.Generation, now)
-	case !left && r.progress != nil:
-		w.m.record(pod, v1.EventTypeNormal, "ResizeCompleted", "Pod resize completed: "+summary(pod, r.progress.ObservedGeneration, ""))
-		r.progress = nil
-		clear(r.tries)
-		w.freed = true
-	}
+	return left
 }
 
 // resizeContainer begins to give a container other resources; it is called with the lock held.

@@ -1,6 +1,8 @@
 package pods
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -8,6 +10,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+
+	"quintet.dev/quintet/components/kubelet/cgroups"
+	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/spec"
 )
 
 func amounts(cpu, memory string) v1.ResourceList {
@@ -91,5 +98,49 @@ func TestBeginAfterRestart(t *testing.T) {
 	}
 	if pod.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1 {
 		t.Error("the pod itself was changed")
+	}
+}
+
+// What a pod asks for as a whole is promised, and carried out, as what its containers ask for is.
+func TestResizeOfTheWholePod(t *testing.T) {
+	cpu := func(much string) *v1.ResourceRequirements {
+		return &v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse(much)}}
+	}
+	tree := cgroups.Tree{Mount: t.TempDir(), Root: "/"}
+	m := New(Config{Builder: &spec.Builder{CPUQuota: true, CPUPeriod: 100 * time.Millisecond}, Recorder: record.NewFakeRecorder(9), Cgroups: tree})
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}, Spec: v1.PodSpec{Resources: cpu("500m"), Containers: []v1.Container{{Name: "c"}}}}
+	group := filepath.Join(tree.Mount, "cpu", tree.Parent("u", v1.PodQOSBurstable))
+	for _, dir := range []string{group, filepath.Join(tree.Mount, "memory", tree.Parent("u", v1.PodQOSBurstable))} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := newWorker(m, "u")
+	w.pod = pod
+	w.resize.begin(pod)
+	observed := &runtime.Pod{Sandboxes: []runtime.Sandbox{{ID: "s", State: runtime.Running}}}
+	follow := func(want string) {
+		t.Helper()
+		allocated := w.pod.DeepCopy()
+		w.resize.allocate(allocated)
+		w.followResize(allocated, observed, w.wanted(allocated), time.Now())
+		if got, err := os.ReadFile(filepath.Join(group, "cpu.cfs_quota_us")); err != nil || string(got) != want {
+			t.Errorf("quota %q, %v, want %q", got, err, want)
+		}
+	}
+	follow("50000")
+	w.pod = pod.DeepCopy()
+	w.pod.Spec.Resources = cpu("1")
+	if w.resize.settled(w.pod) {
+		t.Error("a change of the pod's own resources is not seen")
+	}
+	follow("50000")
+	w.decide(w.pod, "", "", time.Now())
+	if w.resize.progress == nil {
+		t.Error("nothing is under way")
+	}
+	follow("100000")
+	if w.resize.progress != nil || !w.resize.settled(w.pod) {
+		t.Errorf("under way: %+v", w.resize.progress)
 	}
 }

@@ -14,25 +14,6 @@ import (
 	"quintet.dev/quintet/components/kubelet/status"
 )
 
-// Resources turns requests and limits into what the kernel's schedulers understand.
-func (b *Builder) Resources(c *v1.Container) runtime.Resources {
-	var s runtime.Resources
-	cpu, ok := c.Resources.Requests[v1.ResourceCPU]
-	limit, limited := c.Resources.Limits[v1.ResourceCPU]
-	if !ok && limited {
-		cpu = limit
-	}
-	s.CPUShares = min(max(2, cpu.MilliValue()*1024/1000), 262144)
-	if limited && b.CPUQuota && !limit.IsZero() {
-		s.CPUPeriod = b.CPUPeriod.Microseconds()
-		s.CPUQuota = max(1000, limit.MilliValue()*s.CPUPeriod/1000)
-	}
-	if memory, ok := c.Resources.Limits[v1.ResourceMemory]; ok {
-		s.MemoryBytes = memory.Value()
-	}
-	return s
-}
-
 // criticalPriority is that of pods the node can't do without.
 const criticalPriority = 2_000_000_000
 

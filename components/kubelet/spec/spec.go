@@ -155,7 +155,7 @@ func (b *Builder) Container(ctx context.Context, r *Request) (*runtime.Container
 	if c.Lifecycle != nil && c.Lifecycle.StopSignal != nil {
 		s.StopSignal = string(*c.Lifecycle.StopSignal)
 	}
-	s.Resources = b.Resources(c)
+	s.Resources = b.Resources(pod, c)
 	memory := c.Resources.Requests[v1.ResourceMemory]
 	s.MemoryRequest = memory.Value()
 	if err := b.security(r, s); err != nil {
