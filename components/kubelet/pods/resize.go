@@ -90,7 +90,7 @@ func (r *resize) begin(pod *v1.Pod) {
 		}
 	}
 	told := map[string]*v1.ContainerStatus{}
-	same := true
+	same := pod.Status.Resources == nil || equality.Semantic.DeepEqual(pod.Status.AllocatedResources, requests(pod))
 	for _, list := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range list {
 			told[list[i].Name] = &list[i]
@@ -100,6 +100,9 @@ func (r *resize) begin(pod *v1.Pod) {
 	}
 	if same {
 		return
+	}
+	if r.whole != nil && pod.Status.Resources != nil {
+		r.whole.Requests, r.whole.Limits = pod.Status.AllocatedResources, pod.Status.Resources.Limits
 	}
 	for name := range r.allocated {
 		if cs := told[name]; cs != nil && cs.Resources != nil {

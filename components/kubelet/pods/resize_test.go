@@ -143,4 +143,12 @@ func TestResizeOfTheWholePod(t *testing.T) {
 	if w.resize.progress != nil || !w.resize.settled(w.pod) {
 		t.Errorf("under way: %+v", w.resize.progress)
 	}
+	// A kubelet that comes back finds what was promised in the status.
+	again := w.pod.DeepCopy()
+	again.Status.Resources, again.Status.AllocatedResources = cpu("500m"), v1.ResourceList{v1.ResourceCPU: resource.MustParse("500m")}
+	back := newWorker(m, "u")
+	back.resize.begin(again)
+	if back.resize.settled(again) || back.resize.whole.Limits.Cpu().MilliValue() != 500 {
+		t.Errorf("promised: %+v", back.resize.whole)
+	}
 }

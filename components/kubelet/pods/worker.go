@@ -357,6 +357,9 @@ func (w *worker) report(pod *v1.Pod, observed *runtime.Pod, state *probes.State,
 		Done: decision.Done, Unmounted: w.waitsForVolumes(observed),
 		Resizes: w.resize.conditions(), Anew: decision.Anew, Restarting: decision.Pending,
 	}
+	if sandbox := observed.Sandbox(); sandbox != nil && sandbox.ID == w.resize.sandbox {
+		in.Limits = &w.resize.limits
+	}
 	if w.rejected != nil {
 		in.Reason, in.Message, in.Rejected = w.rejected.reason, w.rejected.message, w.rejected.never
 	}

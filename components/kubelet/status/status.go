@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"quintet.dev/quintet/components/kubelet/cgroups"
 	"quintet.dev/quintet/components/kubelet/plan"
 	"quintet.dev/quintet/components/kubelet/runtime"
 )
@@ -38,6 +39,8 @@ type Input struct {
 	Anew       map[string]bool
 	Restarting bool
 
+	// Limits are those of the pod's control group; nil while they are not set.
+	Limits *cgroups.Limits
 	// Resizes are the conditions of a change of resources that waits or is under way.
 	Resizes []v1.PodCondition
 
@@ -85,6 +88,7 @@ func Compute(in *Input) v1.PodStatus {
 	}
 	setAddresses(in, &s)
 	setContainers(in, &s)
+	setResources(in, &s)
 	s.Phase = phase(in, &s)
 	if final(s.Phase) {
 		endAll(&s)
