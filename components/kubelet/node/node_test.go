@@ -143,3 +143,16 @@ func TestNodeWithoutNetworkIsNotReady(t *testing.T) {
 	<-n.NetworkReady()
 	await(t, "ready", func() bool { return ready(get(t, client)) })
 }
+
+// The API server asks in this order, and takes no other.
+func TestDeclaredFeatures(t *testing.T) {
+	got := declared()
+	if !slices.IsSorted(got) {
+		t.Errorf("not sorted: %v", got)
+	}
+	for _, name := range []string{"InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers", "RestartAllContainersOnContainerExits"} {
+		if !slices.Contains(got, name) {
+			t.Errorf("%s is not declared", name)
+		}
+	}
+}

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/version"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/inplacepodresize"
+	"k8s.io/component-helpers/nodedeclaredfeatures/features/restartallcontainers"
 
 	kruntime "quintet.dev/quintet/components/kubelet/runtime"
 )
@@ -35,7 +36,12 @@ func systemInfo(info kruntime.Info) v1.NodeSystemInfo {
 }
 
 // declared are the features of which the API server asks before it lets a running pod have them (KEP-5328).
-func declared() []string { return []string{inplacepodresize.IPPRInitContainersFeatureGate} }
+func declared() []string {
+	return []string{
+		inplacepodresize.IPPRPodLevelResourcesFeatureGate, inplacepodresize.IPPRInitContainersFeatureGate,
+		restartallcontainers.RestartAllContainersOnContainerExits,
+	}
+}
 
 // first is the content of the first of files that can be read.
 func first(files ...string) string {
