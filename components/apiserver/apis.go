@@ -20,8 +20,9 @@ var runtimeConfigUsage = "APIs to serve or not: group/version[/resource]=true|fa
 	"What is GA is served unless it is one of " + strings.Join(spared, ", ") + " and set to false; what isn't, is where it is asked for and its feature gate, if it has one, is on. " +
 	"Asking for a version or a resource of which nothing is there is an error; what of a stage is not there, the log tells when the server starts."
 
-// spared are the groups that no part of the server itself reads: what of them is GA may be left out.
-var spared = []string{"apps", "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch", "events.k8s.io"}
+// spared are the groups that the server itself can do without: what of them is GA may be left out. Without any other, parts of upstream's
+// server wait for ever for what they can't list, and it never gets ready.
+var spared = []string{"apps", "authentication.k8s.io", "authorization.k8s.io", "autoscaling", "batch", "certificates.k8s.io", "events.k8s.io", "policy"}
 
 // stages are the names of sets of APIs.
 var stages = []string{"api/all", "api/ga", "api/beta", "api/alpha"}

@@ -5,8 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	resourcev1beta1 "k8s.io/api/resource/v1beta1"
 	storagev1beta1 "k8s.io/api/storage/v1beta1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -106,6 +109,34 @@ func TestLeftOutVersions(t *testing.T) {
 	} {
 		if code, message, _ := f.raw(t, "GET", path, "", ""); code != want {
 			t.Errorf("%s: %d %s, want %d", path, code, message, want)
+		}
+	}
+}
+
+// TestNoBudgets: without disruption budgets nothing can be evicted that they might be about; what they never are about still can.
+func TestNoBudgets(t *testing.T) {
+	f := start(t, withoutServiceAccounts, func(c *apiserver.Config) {
+		c.RuntimeConfig = map[string]string{"policy/v1": "false", "certificates.k8s.io/v1": "false"}
+	})
+	pods := f.client(t).CoreV1().Pods("default")
+	for phase, want := range map[corev1.PodPhase]string{corev1.PodPending: "", corev1.PodRunning: "the server could not find the requested resource (get poddisruptionbudgets.policy)"} {
+		name := strings.ToLower(string(phase))
+		made, err := pods.Create(t.Context(), pod(name, "n1"), metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		made.Status.Phase = phase
+		if _, err := pods.UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		err = pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		if got := apierrors.ReasonForError(err); want == "" && err != nil || want != "" && (got != metav1.StatusReasonNotFound || err.Error() != want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for path, want := range map[string]int{"/apis/policy": 404, "/apis/certificates.k8s.io/v1": 404, "/readyz": 200} {
+		if code, message, _ := f.raw(t, "GET", path, "", ""); code != want {
+			t.Errorf("%s: %d %s", path, code, message)
 		}
 	}
 }

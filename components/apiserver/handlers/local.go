@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 	"time"
 
@@ -53,11 +54,12 @@ func (l *Local) find(resource schema.GroupResource) *door {
 	return nil
 }
 
+// door returns the way to a resource, or the error that clients make of the answer of a server that doesn't serve it.
 func (l *Local) door(resource schema.GroupResource, name string) (*door, error) {
 	if d := l.find(resource); d != nil {
 		return d, nil
 	}
-	return nil, apierrors.NewNotFound(resource, name)
+	return nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource, name, "404 page not found", 0, true)
 }
 
 // Get implements objects.Reader.
