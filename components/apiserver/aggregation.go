@@ -29,7 +29,7 @@ func (s *Server) makeAggregator() (err error) {
 		Address: s.endpoint(), Hashes: s.gates.On(gates.StorageVersionHash), CBOR: s.gates.On(gates.CBORServingAndStorage),
 		ID: s.id(),
 	})
-	s.custom.openapi = openapi.New(release.Get().GitVersion, s.gates.On(gates.CBORServingAndStorage))
+	s.custom.openapi = openapi.New(release.Get().GitVersion, openapi.Form{CBOR: s.gates.On(gates.CBORServingAndStorage), NoEnums: !s.gates.On(gates.OpenAPIEnums)})
 	if err := s.custom.discovery.Register(s.registry); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/storage/encryption"
 	"quintet.dev/quintet/internal/health"
 )
@@ -16,7 +17,7 @@ func (s *Server) makeEncryption() (err error) {
 		return nil
 	}
 	config := s.config.Encryption
-	config.Identity = s.id()
+	config.Identity, config.KMSv1 = s.id(), s.gates.On(gates.KMSv1)
 	if s.keys, err = encryption.Load(config); err != nil {
 		return err
 	}

@@ -251,3 +251,14 @@ func TestGateWebSocketPermission(t *testing.T) {
 		}
 	}
 }
+
+// TestGatesOfOthers: what clusters set for all their components keeps no API server from starting, and is told as it was set.
+func TestGatesOfOthers(t *testing.T) {
+	f := start(t, gated(map[string]bool{"KubeletSeparateDiskGC": false, "OpenAPIEnums": false}))
+	if text := f.text(t, "/metrics"); !strings.Contains(text, `kubernetes_feature_enabled{name="KubeletSeparateDiskGC",stage="BETA"} 0`) {
+		t.Error("the metric tells otherwise")
+	}
+	if text := f.text(t, "/openapi/v3/api/v1"); strings.Contains(text, "Possible enum values") {
+		t.Error("values are told of")
+	}
+}

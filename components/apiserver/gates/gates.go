@@ -1,7 +1,8 @@
 // Package gates knows the feature gates of the release
 // (https://kubernetes.io/docs/reference/command-line-tools-reference/feature-gates/). Few of them are switches here: what is
 // built is what the release does by default. So any gate may be set to what it is, as the command lines of others do; those
-// that Switches lists can be set to the opposite, and for any other that is an error that names it.
+// that Switches lists can be set to the opposite, so can those that mean nothing to clients of API servers, as clusters set their
+// gates for all components alike, and for any other that is an error that names it.
 package gates
 
 import (
@@ -32,6 +33,10 @@ const (
 	ComponentStatusz featuregate.Feature = "ComponentStatusz"
 	// DetectCacheInconsistency compares the caches with the store now and then.
 	DetectCacheInconsistency featuregate.Feature = "DetectCacheInconsistency"
+	// KMSv1 takes keys from services of the first version of the protocol, too.
+	KMSv1 featuregate.Feature = "KMSv1"
+	// OpenAPIEnums tells which values fields of the API's types may have.
+	OpenAPIEnums featuregate.Feature = "OpenAPIEnums"
 	// ServiceAccountNodeAudienceRestriction gives nodes tokens for audiences only that their pods have use for.
 	ServiceAccountNodeAudienceRestriction featuregate.Feature = "ServiceAccountNodeAudienceRestriction"
 	// StorageVersionHash lets discovery tell which resources are stored as one.
@@ -55,6 +60,8 @@ func Switches() []featuregate.Feature {
 		ComponentFlagz,
 		ComponentStatusz,
 		DetectCacheInconsistency,
+		KMSv1,
+		OpenAPIEnums,
 		ServiceAccountNodeAudienceRestriction,
 		StorageVersionHash,
 		StorageVersionMigrator,
@@ -81,14 +88,15 @@ func New(set map[string]bool) (*Gates, error) {
 		return g, nil
 	}
 	gate := featuregate.NewFeatureGate()
-	if err := errors.Join(gate.Add(g.specs), gate.SetFromMap(set)); err != nil {
+	if err := errors.Join(gate.Add(g.specs), gate.AddDependencies(needs()), gate.SetFromMap(set)); err != nil {
 		return nil, err
 	}
+	free := slices.Concat(Switches(), elsewhere, within)
 	var refused []string
 	for _, name := range slices.Sorted(maps.Keys(g.specs)) {
 		spec := g.specs[name]
 		on := gate.Enabled(name)
-		if on != spec.Default && !slices.Contains(Switches(), name) {
+		if on != spec.Default && !slices.Contains(free, name) {
 			refused = append(refused, fmt.Sprintf("%s=%v", name, on))
 		}
 		spec.Default = on
@@ -97,19 +105,7 @@ func New(set map[string]bool) (*Gates, error) {
 	if len(refused) > 0 {
 		return nil, fmt.Errorf("--feature-gates: not supported, as these features are what they are by default: %s", strings.Join(refused, ","))
 	}
-	return g, g.checkNeeds()
-}
-
-// needs are features that switches can't do without.
-var needs = map[featuregate.Feature]featuregate.Feature{UnknownVersionInteroperabilityProxy: APIServerIdentity}
-
-func (g *Gates) checkNeeds() error {
-	for _, name := range slices.Sorted(maps.Keys(needs)) {
-		if need := needs[name]; g.On(name) && !g.On(need) {
-			return fmt.Errorf("--feature-gates: %s is enabled, but depends on features that are disabled: [%s]", name, need)
-		}
-	}
-	return nil
+	return g, nil
 }
 
 // On tells whether a feature is on. It panics if the release has no such gate.

@@ -1,6 +1,7 @@
 package gates
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,10 +19,14 @@ func TestNew(t *testing.T) {
 		{"a switch", map[string]bool{"StorageVersionHash": false}, nil},
 		{"unknown", map[string]bool{"Perpetuum": true}, []string{"unrecognized feature gate: Perpetuum"}},
 		{"locked", map[string]bool{"JobManagedBy": false}, []string{"cannot set feature gate JobManagedBy to false, feature is locked to true"}},
-		{"turned on", map[string]bool{"KMSv1": true}, []string{"not supported", "KMSv1=true"}},
-		{"turned off", map[string]bool{"OpenAPIEnums": false, "StorageVersionHash": false}, []string{": OpenAPIEnums=false"}},
-		{"a whole stage", map[string]bool{"AllAlpha": true}, []string{"APIServingWithRoutine=true"}},
-		{"a whole stage off", map[string]bool{"AllBeta": false}, []string{"AtomicFIFO=false"}},
+		{"turned on", map[string]bool{"HPAScaleToZero": true}, []string{"not supported", "HPAScaleToZero=true"}},
+		{"turned off", map[string]bool{"EnvFiles": false, "StorageVersionHash": false}, []string{": EnvFiles=false"}},
+		{"a whole stage", map[string]bool{"AllAlpha": true}, []string{"AllowUnsafeMalformedObjectDeletion=true"}},
+		{"a whole stage off", map[string]bool{"AllBeta": false}, []string{"CRDObservedGenerationTracking=false"}},
+		{"of other components", map[string]bool{"GracefulNodeShutdown": true, "MemoryQoS": true, "SchedulerPopFromBackoffQ": false, "CustomCPUCFSQuotaPeriod": false}, nil},
+		{"of the way there", map[string]bool{"StorageNamespaceIndex": false, "ConcurrentWatchObjectDecode": true}, nil},
+		{"without what it needs", map[string]bool{"GracefulNodeShutdown": false},
+			[]string{"GracefulNodeShutdownBasedOnPodPriority is enabled, but depends on features that are disabled: [GracefulNodeShutdown]"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := New(test.set)
@@ -84,9 +89,11 @@ func TestTable(t *testing.T) {
 			t.Errorf("%s: what is alpha is off", name)
 		}
 	}
-	for _, name := range Switches() {
-		if spec, ok := all[name]; !ok || spec.LockToDefault {
-			t.Errorf("%s can't be a switch", name)
+	once := map[featuregate.Feature]bool{}
+	for _, name := range slices.Concat(Switches(), elsewhere, within) {
+		if spec, ok := all[name]; !ok || spec.LockToDefault || once[name] {
+			t.Errorf("%s can't be set, or is listed twice", name)
 		}
+		once[name] = true
 	}
 }

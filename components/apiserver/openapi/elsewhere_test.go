@@ -34,7 +34,7 @@ func told(hash, version, description string) *Document {
 }
 
 func TestElsewhere(t *testing.T) {
-	s := New("v1.36.0", false)
+	s := New("v1.36.0", Form{})
 	old := &source{version: "v1", v2: told("A", "v1", "An old thing.")}
 	broken := &source{version: "v3", v2: &Document{Hash: "B", Body: []byte("{")}}
 	s.SetElsewhere([]Source{

@@ -21,15 +21,20 @@ import (
 // Server answers /openapi/v2, /openapi/v3, and what is below the latter. Its content is replaced as a whole.
 type Server struct {
 	version   string
-	cbor      bool
+	form      Form
 	content   atomic.Pointer[content]
 	elsewhere atomic.Pointer[elsewhere]
 }
 
-// New makes a server that serves no kinds yet. version is that of the API server, as in "v1.36.0"; cbor tells that it has that
-// form of objects, too.
-func New(version string, cbor bool) *Server {
-	s := &Server{version: version, cbor: cbor}
+// Form is what of the documents can be chosen. The zero value is that of the release.
+type Form struct {
+	CBOR    bool // objects have that form, too
+	NoEnums bool // the program's own types don't tell which values there are
+}
+
+// New makes a server that serves no kinds yet. version is that of the API server, as in "v1.36.0".
+func New(version string, form Form) *Server {
+	s := &Server{version: version, form: form}
 	s.elsewhere.Store(&elsewhere{})
 	s.Set(nil)
 	return s
@@ -42,11 +47,12 @@ func (s *Server) SetElsewhere(sources []Source) {
 }
 
 // Set replaces what is served here.
-func (s *Server) Set(table []*kinds.Kind) { s.content.Store(newContent(table, s.version, s.cbor)) }
+func (s *Server) Set(table []*kinds.Kind) { s.content.Store(newContent(table, s.version, s.form)) }
 
 // content is one state of what is served.
 type content struct {
 	version string
+	form    Form
 	groups  []groupVersion // sorted, as their hashes are told of the same content however it came about
 	made    sync.Map       // documentKey -> *document
 }
@@ -56,7 +62,7 @@ type groupVersion struct {
 	schema.GroupVersion
 	kinds []*kinds.Kind
 	hash  func() string // asked for only when somebody looks
-	cbor  bool
+	form  Form
 }
 
 // path is the place of its document below /openapi/v3, and of its resources below the root.
@@ -67,8 +73,8 @@ func (g *groupVersion) path() string {
 	return "apis/" + g.Group + "/" + g.Version
 }
 
-func newContent(table []*kinds.Kind, version string, cbor bool) *content {
-	c := &content{version: version}
+func newContent(table []*kinds.Kind, version string, form Form) *content {
+	c := &content{version: version, form: form}
 	at := map[schema.GroupVersion]int{}
 	for _, kind := range table {
 		for i := range kind.Versions {
@@ -78,7 +84,7 @@ func newContent(table []*kinds.Kind, version string, cbor bool) *content {
 			}
 			if _, ok := at[gv]; !ok {
 				at[gv] = len(c.groups)
-				c.groups = append(c.groups, groupVersion{GroupVersion: gv, cbor: cbor})
+				c.groups = append(c.groups, groupVersion{GroupVersion: gv, form: form})
 			}
 			g := &c.groups[at[gv]]
 			g.kinds = append(g.kinds, kind)
@@ -96,7 +102,7 @@ func newContent(table []*kinds.Kind, version string, cbor bool) *content {
 // hash names the content of a document without making it: by the program's version, and what of the table it shows.
 func hash(version string, g *groupVersion) string {
 	h := sha512.New()
-	fmt.Fprintln(h, version, fingerprint(), g.GroupVersion, g.cbor)
+	fmt.Fprintln(h, version, fingerprint(), g.GroupVersion, g.form)
 	for _, kind := range g.kinds {
 		fmt.Fprintln(h, kind.Name, kind.Resource, kind.Namespaced, verbs(kind))
 		for _, sub := range kind.SubresourcesIn(g.GroupVersion) {

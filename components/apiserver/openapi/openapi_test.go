@@ -27,7 +27,7 @@ import (
 )
 
 func serve(t *testing.T) *httptest.Server {
-	s := New("v1.36.0", false)
+	s := New("v1.36.0", Form{})
 	s.Set(kinds.Table(kinds.Deps{}))
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
@@ -185,7 +185,7 @@ func TestHashes(t *testing.T) {
 // same.
 func TestHashesDontTellTheOrder(t *testing.T) {
 	etags := func(table []*kinds.Kind) map[string]string {
-		s := New("v1.36.0", false)
+		s := New("v1.36.0", Form{})
 		s.Set(table)
 		server := httptest.NewServer(s)
 		defer server.Close()

@@ -98,7 +98,7 @@ func (g *groupVersion) operations() []operation {
 		}
 		out = append(out, b.out...)
 	}
-	if g.cbor && !g.custom() {
+	if g.form.CBOR && !g.custom() {
 		for i := range out {
 			out[i].consumes, out[i].produces = withCBOR(out[i].consumes), withCBOR(out[i].produces)
 		}

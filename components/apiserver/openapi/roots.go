@@ -1,6 +1,9 @@
 package openapi
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // discovery is the operation that lists a group version's resources.
 func (g *groupVersion) discovery() operation {
@@ -59,4 +62,6 @@ func (c *content) findRoot(path string) *operation {
 }
 
 // rootHash names the content of a root's document.
-func (c *content) rootHash(o *operation) string { return shorten(c.version + fingerprint() + o.path) }
+func (c *content) rootHash(o *operation) string {
+	return shorten(fmt.Sprint(c.version, fingerprint(), o.path, c.form))
+}

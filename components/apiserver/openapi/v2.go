@@ -44,7 +44,7 @@ func (c *content) documentV2() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := closure(append(models(operations), builtIn(models(custom), definitions)...))
+	loaded, err := c.closure(append(models(operations), builtIn(models(custom), definitions)...))
 	if err != nil {
 		return nil, err
 	}

@@ -70,19 +70,19 @@ func (c *content) documentV3(g *groupVersion) ([]byte, error) {
 		return nil, err
 	}
 	if g.custom() {
-		return writeV3(object{"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}, g.operations(), schemas, nil, g.GroupVersion, true)
+		return c.writeV3(object{"title": "Kubernetes CRD Swagger", "version": "v0.1.0"}, g.operations(), schemas, nil, g.GroupVersion, true)
 	}
-	return writeV3(c.info(), g.operations(), schemas, bearerToken, g.GroupVersion, false)
+	return c.writeV3(c.info(), g.operations(), schemas, bearerToken, g.GroupVersion, false)
 }
 
 // documentOfRoot writes the document of one operation.
 func (c *content) documentOfRoot(o *operation) ([]byte, error) {
-	return writeV3(c.info(), []operation{*o}, map[string]json.RawMessage{}, bearerToken, schema.GroupVersion{}, false)
+	return c.writeV3(c.info(), []operation{*o}, map[string]json.RawMessage{}, bearerToken, schema.GroupVersion{}, false)
 }
 
 // writeV3 writes a document; schemas are those that the program doesn't have itself.
-func writeV3(info object, operations []operation, schemas map[string]json.RawMessage, security object, gv schema.GroupVersion, custom bool) ([]byte, error) {
-	definitions, err := closure(builtIn(models(operations), schemas))
+func (c *content) writeV3(info object, operations []operation, schemas map[string]json.RawMessage, security object, gv schema.GroupVersion, custom bool) ([]byte, error) {
+	definitions, err := c.closure(builtIn(models(operations), schemas))
 	if err != nil {
 		return nil, err
 	}

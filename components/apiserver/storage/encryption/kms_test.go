@@ -5,12 +5,18 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"k8s.io/apiserver/pkg/features"
+	"k8s.io/apiserver/pkg/storage/value/encrypt/envelope/testing/v1beta1"
+	"k8s.io/apiserver/pkg/util/feature"
+	featuretesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/kms/pkg/service"
 
 	"quintet.dev/quintet/components/apiserver/storage"
@@ -97,6 +103,41 @@ func TestKMS(t *testing.T) {
 	fresh := load(t, config)
 	if err := check(t, fresh); err == nil || !strings.Contains(err.Error(), "the safe is locked") {
 		t.Errorf("not healthy, but %v", err)
+	}
+}
+
+// TestKMSv1: the first version of the protocol is spoken where that is wanted.
+func TestKMSv1(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "kms.sock")
+	plugin := v1beta1.NewBase64Plugin(t, socket)
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	config := head + "- resources: [secrets]\n  providers: [{kms: {apiVersion: v1, name: safe, endpoint: 'unix://" + socket + "', timeout: 5s}}]\n"
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(Config{File: file}); err == nil || !strings.Contains(err.Error(), "Set --feature-gates=KMSv1=true to use the deprecated KMSv1 feature.") {
+		t.Errorf("without the gate: %v", err)
+	}
+	featuretesting.SetFeatureGateDuringTest(t, feature.DefaultFeatureGate, features.KMSv1, false) // and back to that
+	keys := open(t, Config{File: file, KMSv1: true})
+	defer keys.Close()
+	below := inMemory(t)
+	s := NewStore(below, keys.Transformers(), byPrefix)
+	const key = "/registry/secrets/a/b"
+	if _, err := s.Create(t.Context(), key, []byte("plain"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if sealed, err := below.Get(t.Context(), key); err != nil || !bytes.HasPrefix(sealed.Value, []byte("k8s:enc:kms:v1:safe:")) {
+		t.Errorf("stored %q, %v", sealed.Value, err)
+	}
+	if kv, err := s.Get(t.Context(), key); err != nil || string(kv.Value) != "plain" {
+		t.Errorf("read %q, %v", kv.Value, err)
+	}
+	if all := keys.Checks(); len(all) != 1 || all[0].Name != "kms-provider-0" || all[0].Probe(httptest.NewRequest(http.MethodGet, "/healthz", nil)) != nil {
+		t.Errorf("checks: %v", all)
+	}
+	if string(plugin.LastEncryptRequest()) == "" {
+		t.Error("the service was never asked")
 	}
 }
 

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 
+	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig"
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig/controller"
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig/metrics"
 	"k8s.io/apiserver/pkg/storage/value"
+	"k8s.io/apiserver/pkg/util/feature"
 )
 
 // Config says how values are encrypted. The zero value doesn't.
@@ -18,6 +20,9 @@ type Config struct {
 	Reload bool   // read File again when it has changed
 	// Identity names this server to key management services.
 	Identity string
+	// KMSv1 takes keys from services of the first version of the protocol, too: from then on by all servers of the process, as the
+	// library asks one gate for all.
+	KMSv1 bool
 }
 
 // Check is the health of the key management services.
@@ -39,6 +44,11 @@ type Keys struct {
 func Load(config Config) (*Keys, error) {
 	if config.File == "" {
 		return nil, errors.New("--encryption-provider-config-automatic-reload must be set with --encryption-provider-config")
+	}
+	if config.KMSv1 {
+		if err := feature.DefaultMutableFeatureGate.Set(string(features.KMSv1) + "=true"); err != nil {
+			return nil, err
+		}
 	}
 	k := &Keys{config: config}
 	k.ctx, k.close = context.WithCancel(context.Background())
