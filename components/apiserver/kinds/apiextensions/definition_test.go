@@ -1,6 +1,7 @@
 package apiextensions
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -102,5 +103,24 @@ func TestValuesThatAreNone(t *testing.T) {
 	}
 	if err := Check(withDefault("1e9", "v1")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestWebhooksThatAreNone: a conversion webhook of which nothing is said is none, as upstream reads and takes definitions.
+func TestWebhooksThatAreNone(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"strategy":"None","webhook":{}}`:                                      false,
+		`{"strategy":"None","webhook":{"conversionReviewVersions":null}}`:       false,
+		`{"strategy":"None","webhook":{"conversionReviewVersions":["v1"]}}`:     true,
+		`{"strategy":"Webhook","webhook":{"clientConfig":{"url":"https://x"}}}`: true,
+	} {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		if err := json.Unmarshal([]byte(`{"spec":{"conversion":`+text+`}}`), crd); err != nil {
+			t.Fatal(err)
+		}
+		Default(crd)
+		if got := crd.Spec.Conversion.Webhook != nil; got != want {
+			t.Errorf("%s: there is one: %v", text, got)
+		}
 	}
 }
