@@ -128,6 +128,7 @@ func resourceSlices(deps Deps) *Kind {
 			twinned[*resourcev1beta2.ResourceSlice, *resourcev1.ResourceSlice](resourcev1beta2.SchemeGroupVersion, nil),
 			other(resourcev1beta1.SchemeGroupVersion, resource.SliceFromV1beta1, resource.SliceToV1beta1, nil),
 		},
+		OnRead: func(s *resourcev1.ResourceSlice) { resource.StampTaints(s, deps.now()) },
 		Strategy: strategy[*resourcev1.ResourceSlice]{
 			ReturnDeleted: true,
 			PrepareCreate: func(_ context.Context, s *resourcev1.ResourceSlice) {
