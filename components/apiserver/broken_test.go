@@ -18,7 +18,7 @@ import (
 
 // TestUnreadableAtStart: a server that needs what it can't read is not ready, and gets so when that is mended.
 func TestUnreadableAtStart(t *testing.T) {
-	for _, resource := range []string{"clusterroles", "apiextensions.k8s.io/customresourcedefinitions"} {
+	for _, resource := range []string{"clusterroles", "apiextensions.k8s.io/customresourcedefinitions", "apiregistration.k8s.io/apiservices"} {
 		t.Run(path.Base(resource), func(t *testing.T) { startBeside(t, "/registry/"+resource+"/bad") })
 	}
 }
@@ -138,6 +138,42 @@ func TestUnreadableDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "what isn't defined any more isn't served", func() bool { return apierrors.IsNotFound(list()) })
+}
+
+// TestUnreadableAPIService: who serves a group goes on to be asked while the APIService that says so can't be read.
+func TestUnreadableAPIService(t *testing.T) {
+	store := memory.New(nil)
+	t.Cleanup(func() { _ = store.Close() })
+	f := start(t, withoutServiceAccounts, func(c *apiserver.Config) { c.Store = store })
+	const services = "/apis/apiregistration.k8s.io/v1/apiservices"
+	const body = `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.far.example.com"},"spec":{"group":"far.example.com",
+		"version":"v1","groupPriorityMinimum":100,"versionPriority":10,"insecureSkipTLSVerify":true,"service":{"namespace":"default","name":"far"}}}`
+	if code, message, _ := f.raw(t, "POST", services, "application/json", body); code != 201 {
+		t.Fatalf("%d %s", code, message)
+	}
+	asked := func() int { code, _, _ := f.raw(t, "GET", "/apis/far.example.com/v1/things", "", ""); return code }
+	eventually(t, "the group is another's", func() bool { return asked() == 503 })
+	const key = "/registry/apiregistration.k8s.io/apiservices/v1.far.example.com"
+	var at int64
+	eventually(t, "it is made unreadable", func() bool { // its status may be written meanwhile
+		kv, err := store.Get(t.Context(), key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err = store.Update(t.Context(), key, []byte("nonsense"), kv.Revision, 0)
+		return err == nil
+	})
+	eventually(t, "that is seen", func() bool { code, _, _ := f.raw(t, "GET", services, "", ""); return code == 500 })
+	for range 50 { // what is taken away is so a moment later
+		if code := asked(); code != 503 {
+			t.Fatalf("%d", code)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if _, err := store.Delete(t.Context(), key, at); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "nobody serves it any more", func() bool { return asked() == 404 })
 }
 
 // TestUnreadableObject fails the reads that would show it, and no other; it ends nothing.

@@ -37,6 +37,8 @@ import (
 type Config struct {
 	// Objects reaches APIServices, Services and EndpointSlices.
 	Objects objects.Store
+	// Whole lists APIServices, and fails while one of them can't be read; nil is Objects, which leaves such out.
+	Whole objects.Reader
 	// Services finds who serves a Service; it is asked for each request.
 	Services webhook.ServiceResolver
 	// ClientCertFile and ClientKeyFile are PEM files that prove to extension servers that a request comes through this
@@ -79,8 +81,10 @@ type Aggregator struct {
 	wake     chan struct{}
 	routes   atomic.Pointer[routes]
 
-	mu  sync.Mutex             // held while Changed is called
-	own map[string]*apiService // of what is served here; replaced, never changed
+	mu      sync.Mutex             // held while Changed is called
+	own     map[string]*apiService // of what is served here; replaced, never changed
+	seen    []*apiService          // by the last pass that could read all
+	lacking bool                   // the last pass could not
 
 	// The rest belongs to passes, which Sync and Run make one after the other.
 	atStart, settled map[string]bool // by name: stored before this server's first pass; brought into line since
@@ -92,6 +96,9 @@ func New(config Config) (*Aggregator, error) {
 	id, err := newIdentity(config.ClientCertFile, config.ClientKeyFile, config.Clock)
 	if err != nil {
 		return nil, err
+	}
+	if config.Whole == nil {
+		config.Whole = config.Objects
 	}
 	if config.Library == nil {
 		config.Library = basemetrics.NewKubeRegistry()
@@ -116,8 +123,21 @@ func (a *Aggregator) Serve(table []*kinds.Kind, defined []schema.GroupVersion) e
 func (a *Aggregator) poke() { signal(a.wake) }
 
 // Sync writes the APIServices of what this server serves itself, and begins to pass on requests for the others. It is
-// called before Run, so that a server isn't ready without them.
-func (a *Aggregator) Sync(ctx context.Context) error { return unlessStopped(a.pass(ctx)) }
+// called before Run, so that a server isn't ready without them; until all can be read it tries again.
+func (a *Aggregator) Sync(ctx context.Context) error {
+	for {
+		err := unlessStopped(a.pass(ctx))
+		if err == nil || !a.lacks() || errors.Is(err, context.Canceled) {
+			return err
+		}
+		klog.FromContext(ctx).Error(err, "APIServices can't be read yet; trying again")
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.config.Clock.After(retryPause):
+		}
+	}
+}
 
 // unlessStopped makes what is seen of a server that stops look like it.
 func unlessStopped(err error) error {
@@ -161,22 +181,37 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	return group.Wait()
 }
 
-// pass brings what is stored of this server, and what is known of others, up to date.
+// pass brings what is stored of this server, and what is known of others, up to date. While an APIService can't be read, all stays as
+// it was: what can't be read is not taken for what isn't there.
 func (a *Aggregator) pass(ctx context.Context) error {
-	stored, err := a.stored(ctx)
-	if err != nil {
-		return err
-	}
+	stored, err := objects.ListAs[*apiService](a.config.Whole.List(ctx, resource, ""))
 	a.mu.Lock()
 	own := a.own
+	if a.lacking = err != nil; !a.lacking {
+		a.seen = stored
+	}
 	a.mu.Unlock()
+	if err != nil {
+		return errors.Join(err, a.tell())
+	}
 	problem := a.register(ctx, stored, own)
 	a.follow(stored)
 	return errors.Join(problem, a.insist(ctx, stored), a.tell())
 }
 
-func (a *Aggregator) stored(ctx context.Context) ([]*apiService, error) {
-	return objects.ListAs[*apiService](a.config.Objects.List(ctx, resource, ""))
+// lacks tells that the last pass found an APIService that can't be read.
+func (a *Aggregator) lacks() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.lacking
+}
+
+// known are all APIServices, as long as they can be read, or what they were before. It is called with mu held.
+func (a *Aggregator) known() ([]*apiService, error) {
+	if a.lacking {
+		return slices.Clone(a.seen), nil
+	}
+	return objects.ListAs[*apiService](a.config.Objects.List(context.Background(), resource, "")) // from memory
 }
 
 // follow makes remotes of the APIServices that name a Service, and gives up those that are no more as they were.
@@ -203,7 +238,7 @@ func (a *Aggregator) follow(stored []*apiService) {
 func (a *Aggregator) tell() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all, err := a.stored(context.Background()) // from memory
+	all, err := a.known()
 	if err != nil {
 		return err
 	}

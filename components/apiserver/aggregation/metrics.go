@@ -1,7 +1,6 @@
 package aggregation
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -54,7 +53,9 @@ func (a *Aggregator) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (a *Aggregator) Collect(out chan<- prometheus.Metric) {
 	a.metrics.marked.Collect(out)
-	all, err := a.stored(context.Background()) // from memory
+	a.mu.Lock()
+	all, err := a.known()
+	a.mu.Unlock()
 	if err != nil {
 		return // there are none that could be unavailable
 	}

@@ -112,7 +112,7 @@ func TestSync(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stored, err := a.stored(t.Context())
+	stored, err := a.known()
 	if err != nil {
 		t.Fatal(err)
 	}
