@@ -82,6 +82,34 @@ func TestCustomResourceRefusals(t *testing.T) {
 	}
 }
 
+// TestStatusOfAnotherVersion: of what is written to the status nothing but that is taken, and not what it says that it is of; its fields
+// are those of that version, none for one that there isn't.
+func TestStatusOfAnotherVersion(t *testing.T) {
+	f := startCustom(t)
+	f.create(t, "a", `spec: {color: red}`)
+	const status = "/apis/example.com/v1/namespaces/default/widgets/a/status"
+	for _, c := range []struct{ method, media, body, phase string }{
+		{"PATCH", "application/merge-patch+json", `{"apiVersion":"example.com/v1beta1","status":{"phase":"one"}}`, "one"},
+		{"PATCH", "application/json-patch+json", `[{"op":"replace","path":"/apiVersion","value":"example.com/v9"}]`, ""},
+		{"PATCH", "application/merge-patch+json", `{"kind":"Other","status":{"phase":"two"}}`, "two"},
+		{"PUT", "application/json", `{"apiVersion":"example.com/v1","kind":"Other","metadata":{"name":"a","resourceVersion":"RV"},"status":{"phase":"three"}}`, "three"},
+	} {
+		now, err := f.dynamic.Resource(widgets).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, text := f.sent(t, c.method, status, c.media, strings.Replace(c.body, "RV", now.GetResourceVersion(), 1))
+		var got struct {
+			APIVersion, Kind string
+			Spec             struct{ Color string }
+			Status           struct{ Phase string }
+		}
+		if err := json.Unmarshal([]byte(text), &got); err != nil || code != 200 || got.APIVersion != "example.com/v1" || got.Kind != "Widget" || got.Spec.Color != "red" || got.Status.Phase != c.phase {
+			t.Errorf("%s: %d %s", c.body, code, text)
+		}
+	}
+}
+
 // TestDeprecationIsAlwaysToldOf, whatever is asked of a custom resource.
 func TestDeprecationIsAlwaysToldOf(t *testing.T) {
 	f := startCustom(t)

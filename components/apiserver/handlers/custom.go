@@ -131,6 +131,22 @@ func otherKind(obj runtime.Object, name string, want schema.GroupVersionKind) er
 	return apierrors.NewInvalid(got.GroupKind(), name, errs)
 }
 
+// onlyStatus tells whether all that is taken of what is written is the status of a custom resource. Of which kind and version the rest
+// is doesn't matter then: upstream looks at what the old object says of that.
+func (d *door) onlyStatus() bool {
+	return d.kind.Custom != nil && d.sub != nil && d.sub.Name == "status"
+}
+
+// renamed makes of an object whose status is written one of the kind that the request is about, and tells by which version's rules its
+// status is to be completed: by none, if there is no such version.
+func (d *door) renamed(obj runtime.Object, gvk schema.GroupVersionKind) *kinds.Version {
+	obj.GetObjectKind().SetGroupVersionKind(d.gvk)
+	if v := d.kind.Readable(gvk.GroupVersion()); v != nil && gvk.Kind == d.kind.Name {
+		return v
+	}
+	return &kinds.Version{}
+}
+
 func (d *door) columns() []metav1.TableColumnDefinition {
 	if d.version.Row != nil {
 		return d.version.Columns

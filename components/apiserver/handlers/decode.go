@@ -143,6 +143,10 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 				return err
 			}
 		}
+		if c.onlyStatus() {
+			c.renamed(got, *gvk)
+			return nil
+		}
 		if obj := got.(kinds.Object); c.verb != "create" || c.ending(obj) == nil {
 			return otherKind(got, obj.GetName(), want)
 		}

@@ -149,7 +149,9 @@ func (p *patcher) textual(current []byte, into kinds.Object) (kinds.Object, *kin
 		return nil, nil, err
 	}
 	obj, version := got.(kinds.Object), p.version
-	if got != into {
+	if gvk := got.GetObjectKind().GroupVersionKind(); p.onlyStatus() && gvk != p.gvk {
+		version = p.renamed(got, gvk)
+	} else if got != into {
 		version = p.call.kind.Readable(got.GetObjectKind().GroupVersionKind().GroupVersion())
 	}
 	if version.Check != nil {
@@ -188,6 +190,7 @@ func (p *patcher) reread(current []byte, into runtime.Object, gvk schema.GroupVe
 	switch {
 	case err != nil && (got == nil || !runtime.IsStrictDecodingError(err)):
 		return nil, nil, nil, invalidPatch(string(patched), err.Error())
+	case *gotKind != gvk && p.isCustom(got) && p.onlyStatus():
 	case *gotKind != gvk && p.isCustom(got):
 		if err := p.complain(problems, string(patched)); err != nil {
 			return nil, nil, nil, err
