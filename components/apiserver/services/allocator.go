@@ -50,7 +50,8 @@ type Allocator struct {
 	// pending are addresses and ports taken for writes that haven't ended: Repair leaves them alone.
 	pendingIPs   map[string]int
 	pendingPorts map[int]int
-	suspects     suspects
+	suspects     map[int]bool // ports that were taken and had no owner when Repair last looked
+	again        *agenda
 	events       Events // of repairs, which are one after the other
 }
 
@@ -75,7 +76,7 @@ func New(c Config) (*Allocator, error) {
 		Config:     c,
 		addresses:  addresses{objects: c.Objects, cidrs: c.CIDRs, random: rand.Uint64N},
 		ports:      ports{ranges: c.Ranges, first: c.FirstNodePort, size: c.NodePorts, random: rand.IntN},
-		pendingIPs: map[string]int{}, pendingPorts: map[int]int{}, giveBackTime: giveBackTime,
+		pendingIPs: map[string]int{}, pendingPorts: map[int]int{}, giveBackTime: giveBackTime, again: newAgenda(),
 	}
 	a.metrics = newMetrics(a)
 	return a, nil

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 )
 
@@ -43,48 +42,32 @@ func (e Events) foreign(ip netip.Addr, s *corev1.Service) {
 }
 
 // outside is an address that is in no range.
-func (e Events) outside(ip netip.Addr, users []*corev1.Service) {
-	for _, s := range users {
-		warn(e.Addresses, s, "ClusterIPOutOfRange", givingIP,
-			"Cluster IP [%v]: %s is not within any configured Service CIDR; please recreate service", familyOf(ip), ip)
-	}
+func (e Events) outside(ip netip.Addr, s *corev1.Service) {
+	warn(e.Addresses, s, "ClusterIPOutOfRange", givingIP,
+		"Cluster IP [%v]: %s is not within any configured Service CIDR; please recreate service", familyOf(ip), ip)
 }
 
-// shared tells those users of an address whose it isn't, if it is another one's of them.
-func (e Events) shared(address *networkingv1.IPAddress, users []*corev1.Service) {
-	ip, err := netip.ParseAddr(address.Name)
-	owner := address.Spec.ParentRef
-	if err != nil || owner == nil || len(users) < 2 {
-		return
-	}
-	var others []*corev1.Service
-	for _, s := range users {
-		if s.Namespace != owner.Namespace || s.Name != owner.Name {
-			others = append(others, s)
-		}
-	}
-	if len(others) == len(users) {
-		return
-	}
-	for _, s := range others {
-		warn(e.Addresses, s, "ClusterIPAlreadyAllocated", givingIP, "Cluster IP [%v]:%s was assigned to multiple services; please recreate service", familyOf(ip), ip)
-	}
+// shared is a service with an address that is another one's.
+func (e Events) shared(ip netip.Addr, s *corev1.Service) {
+	warn(e.Addresses, s, "ClusterIPAlreadyAllocated", givingIP, "Cluster IP [%v]:%s was assigned to multiple services; please recreate service", familyOf(ip), ip)
 }
 
-// leaked is an address that no service used, which is free now.
-func (e Events) leaked(address *networkingv1.IPAddress, c *census) {
+// modified is an address that is no service's, which is free now.
+func (e Events) modified(address *networkingv1.IPAddress) {
+	warn(e.Addresses, address, "IPAddressNotAllocated", keepingIP,
+		"IPAddress %s appears to have been modified, not referencing a Service %v: cleaning up", address.Name, address.Spec.ParentRef)
+}
+
+// leaked is an address that its service, if that exists, doesn't use, which is free now.
+func (e Events) leaked(address *networkingv1.IPAddress, exists bool) {
 	owner := address.Spec.ParentRef
-	switch {
-	case !ofService(owner):
-		warn(e.Addresses, address, "IPAddressNotAllocated", keepingIP,
-			"IPAddress %s appears to have been modified, not referencing a Service %v: cleaning up", address.Name, owner)
-	case c.names[types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}]:
+	if exists {
 		warn(e.Addresses, address, "IPAddressWrongReference", keepingIP,
 			"IPAddress: %s for Service %s/%s has a wrong reference; cleaning up", address.Name, owner.Namespace, owner.Name)
-	default:
-		warn(e.Addresses, address, "IPAddressNotAllocated", keepingIP,
-			"IPAddress: %s for Service %s/%s appears to have leaked: cleaning up", address.Name, owner.Namespace, owner.Name)
+		return
 	}
+	warn(e.Addresses, address, "IPAddressNotAllocated", keepingIP,
+		"IPAddress: %s for Service %s/%s appears to have leaked: cleaning up", address.Name, owner.Namespace, owner.Name)
 }
 
 // missingPort is a port of a service that was not written down.
