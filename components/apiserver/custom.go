@@ -150,18 +150,21 @@ func (s *Server) hasOwn(such func(schema.GroupVersion) bool) bool {
 }
 
 // told is a custom resource as discovery and OpenAPI tell of it. Upstream tells of those that can't be asked for, too, in the
-// versions that the program doesn't have.
-func (s *Server) told(kind *kinds.Kind) *kinds.Kind {
+// versions that the program doesn't have; in those that it has, which are within, OpenAPI v2 does.
+func (s *Server) told(kind *kinds.Kind) (told, within *kinds.Kind) {
 	if !s.isOutOfReach(kind) {
-		return kind
+		return kind, nil
 	}
-	told := *kind
-	told.Versions = slices.Clone(kind.Versions)
-	for i := range told.Versions {
-		v := &told.Versions[i]
-		v.Unserved = v.Unserved || s.hasOwn(func(own schema.GroupVersion) bool { return own == v.GroupVersion })
+	in := func(own bool) *kinds.Kind {
+		told := *kind
+		told.Versions = slices.Clone(kind.Versions)
+		for i := range told.Versions {
+			v := &told.Versions[i]
+			v.Unserved = v.Unserved || own != s.hasOwn(func(own schema.GroupVersion) bool { return own == v.GroupVersion })
+		}
+		return &told
 	}
-	return &told
+	return in(false), in(true)
 }
 
 // shadows reports whether a custom resource is stored where a built-in kind is.
@@ -175,12 +178,18 @@ func (s *Server) tell(rows []*kinds.Kind, defined []schema.GroupVersion) error {
 	for _, r := range s.table {
 		table = append(table, r.Kind)
 	}
+	var onlyV2 []*kinds.Kind
 	for _, row := range rows {
-		if row.Custom.Established() {
-			table = append(table, s.told(row))
+		if !row.Custom.Established() {
+			continue
+		}
+		told, within := s.told(row)
+		table = append(table, told)
+		if within != nil {
+			onlyV2 = append(onlyV2, within)
 		}
 	}
 	s.custom.discovery.Set(table)
-	s.custom.openapi.Set(table)
+	s.custom.openapi.Set(table, onlyV2)
 	return s.aggregator.Serve(table, defined)
 }

@@ -114,6 +114,11 @@ func TestCustomResourcesInGroupsOfTheProgram(t *testing.T) {
 		if _, paths := f.sent(t, "GET", "/openapi/v3", "", ""); !strings.Contains(paths, `"apis/`+group+`/v1beta1"`) {
 			t.Errorf("no OpenAPI document of %s/v1beta1: %s", group, paths)
 		}
+		for document, want := range map[string]bool{"/openapi/v2": true, "/openapi/v3/apis/" + group + "/v1": group != rbacv1.GroupName} {
+			if _, text := f.sent(t, "GET", document, "", ""); strings.Contains(text, `"/apis/`+group+`/v1/namespaces/{namespace}/widgets"`) != want {
+				t.Errorf("%s tells of %s/v1 widgets: %v", document, group, !want)
+			}
+		}
 		if got, _ := f.sent(t, "GET", "/apis/"+group+"/v1beta1", "", ""); got != code {
 			t.Errorf("the version's own document: %d, want %d", got, code)
 		}

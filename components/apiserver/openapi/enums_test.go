@@ -14,7 +14,7 @@ func TestNoEnums(t *testing.T) {
 	bodies := map[bool]map[string]string{}
 	for _, off := range []bool{false, true} {
 		s := New("v1.36.0", Form{NoEnums: off})
-		s.Set(kinds.Table(kinds.Deps{}))
+		s.Set(kinds.Table(kinds.Deps{}), nil)
 		server := httptest.NewServer(s)
 		defer server.Close()
 		bodies[off] = map[string]string{}

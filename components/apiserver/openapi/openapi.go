@@ -36,7 +36,7 @@ type Form struct {
 func New(version string, form Form) *Server {
 	s := &Server{version: version, form: form}
 	s.elsewhere.Store(&elsewhere{})
-	s.Set(nil)
+	s.Set(nil, nil)
 	return s
 }
 
@@ -46,14 +46,17 @@ func (s *Server) SetElsewhere(sources []Source) {
 	s.elsewhere.Store(&e)
 }
 
-// Set replaces what is served here.
-func (s *Server) Set(table []*kinds.Kind) { s.content.Store(newContent(table, s.version, s.form)) }
+// Set replaces what is served here. Of the kinds of onlyV2 the document of v2 alone tells.
+func (s *Server) Set(table, onlyV2 []*kinds.Kind) {
+	s.content.Store(newContent(table, onlyV2, s.version, s.form))
+}
 
 // content is one state of what is served.
 type content struct {
 	version string
 	form    Form
 	groups  []groupVersion // sorted, as their hashes are told of the same content however it came about
+	onlyV2  []groupVersion // likewise
 	made    sync.Map       // documentKey -> *document
 }
 
@@ -73,8 +76,11 @@ func (g *groupVersion) path() string {
 	return "apis/" + g.Group + "/" + g.Version
 }
 
-func newContent(table []*kinds.Kind, version string, form Form) *content {
-	c := &content{version: version, form: form}
+func newContent(table, onlyV2 []*kinds.Kind, version string, form Form) *content {
+	return &content{version: version, form: form, groups: groupsOf(table, version, form), onlyV2: groupsOf(onlyV2, version, form)}
+}
+
+func groupsOf(table []*kinds.Kind, version string, form Form) (groups []groupVersion) {
 	at := map[schema.GroupVersion]int{}
 	for _, kind := range table {
 		for i := range kind.Versions {
@@ -83,20 +89,20 @@ func newContent(table []*kinds.Kind, version string, form Form) *content {
 				continue
 			}
 			if _, ok := at[gv]; !ok {
-				at[gv] = len(c.groups)
-				c.groups = append(c.groups, groupVersion{GroupVersion: gv, form: form})
+				at[gv] = len(groups)
+				groups = append(groups, groupVersion{GroupVersion: gv, form: form})
 			}
-			g := &c.groups[at[gv]]
+			g := &groups[at[gv]]
 			g.kinds = append(g.kinds, kind)
 		}
 	}
-	slices.SortFunc(c.groups, func(a, b groupVersion) int { return strings.Compare(a.path(), b.path()) })
-	for i := range c.groups {
-		g := &c.groups[i]
+	slices.SortFunc(groups, func(a, b groupVersion) int { return strings.Compare(a.path(), b.path()) })
+	for i := range groups {
+		g := &groups[i]
 		slices.SortStableFunc(g.kinds, func(a, b *kinds.Kind) int { return strings.Compare(a.Resource, b.Resource) })
 		g.hash = sync.OnceValue(func() string { return hash(version, g) })
 	}
-	return c
+	return groups
 }
 
 // hash names the content of a document without making it: by the program's version, and what of the table it shows.

@@ -28,7 +28,7 @@ import (
 
 func serve(t *testing.T) *httptest.Server {
 	s := New("v1.36.0", Form{})
-	s.Set(kinds.Table(kinds.Deps{}))
+	s.Set(kinds.Table(kinds.Deps{}), nil)
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	return server
@@ -186,7 +186,7 @@ func TestHashes(t *testing.T) {
 func TestHashesDontTellTheOrder(t *testing.T) {
 	etags := func(table []*kinds.Kind) map[string]string {
 		s := New("v1.36.0", Form{})
-		s.Set(table)
+		s.Set(table, nil)
 		server := httptest.NewServer(s)
 		defer server.Close()
 		resp, _ := get(t, server.URL+"/openapi/v2")

@@ -14,7 +14,7 @@ import (
 
 // operationTexts writes operations as "id | description | parameters | response", by method and path.
 func operationTexts() map[string]string {
-	c := newContent(kinds.Table(kinds.Deps{}), "v1.36.0", Form{})
+	c := newContent(kinds.Table(kinds.Deps{}), nil, "v1.36.0", Form{})
 	all := c.roots()
 	for i := range c.groups {
 		all = append(all, c.groups[i].operations()...)

@@ -3,6 +3,7 @@ package openapi
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -10,8 +11,8 @@ import (
 
 func (c *content) serveV2(w http.ResponseWriter, r *http.Request, others []sourced) {
 	var all strings.Builder
-	for i := range c.groups {
-		all.WriteString(c.groups[i].hash())
+	for _, g := range c.groupsV2() {
+		all.WriteString(g.hash())
 	}
 	w.Header().Add("Vary", "Accept-Encoding")
 	f, ok := v2Types.accepted(w, r)
@@ -30,17 +31,21 @@ func (c *content) serveV2(w http.ResponseWriter, r *http.Request, others []sourc
 	})
 }
 
+// groupsV2 are those that the document tells of.
+func (c *content) groupsV2() []groupVersion { return slices.Concat(c.groups, c.onlyV2) }
+
 // documentV2 writes the one document for all group versions.
 func (c *content) documentV2() ([]byte, error) {
 	operations, custom := c.roots(), []operation(nil)
-	for i := range c.groups {
-		if g := &c.groups[i]; g.custom() {
+	groups := c.groupsV2()
+	for i := range groups {
+		if g := &groups[i]; g.custom() {
 			custom = append(custom, g.operations()...)
 		} else {
 			operations = append(operations, g.operations()...)
 		}
 	}
-	definitions, err := customDefinitions(c.groups, true)
+	definitions, err := customDefinitions(groups, true)
 	if err != nil {
 		return nil, err
 	}
