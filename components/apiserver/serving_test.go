@@ -224,6 +224,16 @@ func TestStoredAsJSON(t *testing.T) {
 	f.stop()
 	f = start(t, func(c *apiserver.Config) { c.Store, c.StorageMediaType = store, "application/json" })
 	create(f, "b")
+	const roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+	for _, path := range []string{roles, roles + "/r"} { // in protobuf, what is empty is nothing
+		method, body := "GET", ""
+		if path == roles {
+			method, body = "POST", `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"r"},"rules":[]}`
+		}
+		if _, text, _ := f.raw(t, method, path, "application/json", body); !strings.Contains(text, `"rules":[]`) {
+			t.Errorf("%s %s: %s", method, path, text)
+		}
+	}
 	for name, prefix := range map[string]string{"a": "k8s\x00", "b": `{"kind":"ConfigMap","apiVersion":"v1"`} {
 		stored, err := store.Get(t.Context(), "/registry/configmaps/default/"+name)
 		if err != nil || !bytes.HasPrefix(stored.Value, []byte(prefix)) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidwall/btree"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 
@@ -109,6 +110,11 @@ func newCache(s *Set, kind *kinds.Kind) *Cache {
 
 // Kind returns the row of the table.
 func (c *Cache) Kind() *kinds.Kind { return c.kind }
+
+// Reread makes of an object that is written what is read from the store.
+func (c *Cache) Reread(obj kinds.Object) {
+	c.kind.Reread(obj, c.set.config.mediaOf(c.kind) != runtime.ContentTypeProtobuf)
+}
 
 // Key returns the key of an object; namespace is "" for kinds without.
 func (c *Cache) Key(namespace, name string) string {

@@ -10,9 +10,9 @@ import (
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// reread makes of an object what whoever reads value finds.
+// reread is Reread for an object that is written as value.
 func (c *Cache) reread(obj kinds.Object, value []byte) {
-	c.kind.Reread(obj)
+	c.Reread(obj)
 	if u, ok := obj.(*unstructured.Unstructured); ok && !serial.IsCBOR(value) {
 		if read, changed := rereadNumbers(u.Object); changed {
 			u.Object = read.(map[string]any)

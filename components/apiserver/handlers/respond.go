@@ -165,7 +165,7 @@ func (c *call) unwritten(obj kinds.Object) (*cache.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.kind.Reread(obj)
+	c.cache.Reread(obj)
 	return unstored(obj), nil
 }
 

@@ -110,7 +110,7 @@ func define[P Object](r row[P]) *Kind {
 		ShortNames: r.ShortNames, Categories: r.Categories, Namespaced: !r.Cluster,
 		Hub: r.Hub, Former: r.Former, Stored: r.Stored, StoredAsJSON: r.AsJSON, Gate: r.Gate, Prefix: r.Prefix, Verbs: r.Verbs,
 		Columns: r.Columns, Indexed: r.Indexed, Unselectable: r.Unselectable, FieldAnnotations: r.FieldAnnotations, PlainRows: r.Columns == nil,
-		OnRead: apply1(r.OnRead), reread: rereaderOf(reflect.TypeFor[P](), r.AsJSON),
+		OnRead: apply1(r.OnRead), reread: rereaderOf(reflect.TypeFor[P](), r.AsJSON), rereadText: rereaderOf(reflect.TypeFor[P](), true),
 	}
 	if r.Check != nil {
 		hub.Check = func(obj Object) error { return r.Check(obj.(P)) }

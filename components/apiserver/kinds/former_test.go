@@ -133,7 +133,7 @@ func rewritten(t *testing.T, k *kinds.Kind, storage *serial.Storage, obj kinds.O
 	if err != nil {
 		t.Fatal(err)
 	}
-	k.Reread(obj)
+	k.Reread(obj, false)
 	sameObjects(t, "what was written anew", obj, again)
 }
 

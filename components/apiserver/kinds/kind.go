@@ -98,7 +98,7 @@ type Kind struct {
 	// nil if there is nothing of the kind.
 	OnRead func(hub Object)
 
-	reread func(hub Object) // nil for custom resources
+	reread, rereadText func(hub Object) // nil for custom resources
 }
 
 // Custom is what sets a custom resource apart: its objects are unstructured, known from a schema only, and have no
@@ -315,10 +315,13 @@ func (k *Kind) HubVersion() *Version {
 }
 
 // Reread makes of a hub object that was written what is read from the store: without what the store can't keep, and with the defaults
-// that its strategy may have taken away.
-func (k *Kind) Reread(hub Object) {
-	if k.reread != nil {
-		k.reread(hub)
+// that its strategy may have taken away. asText tells that the store has JSON, or YAML, of kinds that have a protobuf form, too.
+func (k *Kind) Reread(hub Object, asText bool) {
+	if reread := k.reread; reread != nil {
+		if asText {
+			reread = k.rereadText
+		}
+		reread(hub)
 	}
 	if v := k.HubVersion(); v.Default != nil {
 		v.Default(hub)

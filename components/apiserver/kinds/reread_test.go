@@ -17,12 +17,18 @@ import (
 
 // TestRereadIsWhatIsStored: what becomes of a written object in memory is to the last bit what another server reads from the store.
 func TestRereadIsWhatIsStored(t *testing.T) {
+	for _, media := range []string{runtime.ContentTypeProtobuf, runtime.ContentTypeJSON} {
+		t.Run(media, func(t *testing.T) { rereadAsStored(t, media) })
+	}
+}
+
+func rereadAsStored(t *testing.T, media string) {
 	dropped := 0
 	for _, kind := range kinds.Table(kinds.Deps{}) {
 		if kind.Virtual() {
 			continue
 		}
-		stored := serial.NewStorage(kind, runtime.ContentTypeProtobuf)
+		stored := serial.NewStorage(kind, media)
 		for seed := range int64(20) {
 			obj := kind.HubVersion().New()
 			filler(seed).NilChance(0.2).NumElements(0, 2).Funcs(func(v *apiextensionsv1.CustomResourceConversion, c randfill.Continue) {
@@ -55,7 +61,7 @@ func TestRereadIsWhatIsStored(t *testing.T) {
 				t.Fatal(kind.Name, err)
 			}
 			before := obj.DeepCopyObject()
-			kind.Reread(obj)
+			kind.Reread(obj, media == runtime.ContentTypeJSON)
 			if !reflect.DeepEqual(before, obj) {
 				dropped++
 			}

@@ -22,7 +22,7 @@ func TestAmountsAreRounded(t *testing.T) {
 		filler(1).NilChance(0).NumElements(1, 1).Funcs(func(l *corev1.ResourceList, _ randfill.Continue) {
 			*l = corev1.ResourceList{"cpu": tiny}
 		}).Fill(obj)
-		kind.Reread(obj)
+		kind.Reread(obj, false)
 		walk(reflect.ValueOf(obj), func(v reflect.Value) {
 			if l, ok := v.Interface().(corev1.ResourceList); ok {
 				if q, has := l["cpu"]; has && q.Cmp(rounded) != 0 {

@@ -42,7 +42,7 @@ func TestStorageGoesRound(t *testing.T) {
 		if v.GroupVersion != k.Hub || k.Virtual() {
 			return
 		}
-		k.Reread(obj)
+		k.Reread(obj, false)
 		if k.Strategy.Canonicalize != nil {
 			k.Strategy.Canonicalize(obj)
 		}
