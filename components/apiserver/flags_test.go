@@ -34,7 +34,7 @@ func TestConfigErrors(t *testing.T) {
 		"no etcd":       {func(c *Config) { c.Storage = StorageEtcd }, "--etcd-servers is needed"},
 		"store":         {func(c *Config) { c.Storage = "disk" }, `--storage-backend "disk" is not known`},
 		"two stores":    {func(c *Config) { c.EtcdServers = []string{"http://127.0.0.1:1"} }, "--etcd-servers is not used with --storage-backend=memory"},
-		"gate":          {func(c *Config) { c.FeatureGates = map[string]bool{"HPAScaleToZero": true} }, "HPAScaleToZero=true"},
+		"gate":          {func(c *Config) { c.FeatureGates = map[string]bool{"MutablePVNodeAffinity": true} }, "MutablePVNodeAffinity=true"},
 		"half a pair":   {func(c *Config) { c.TLSCertFile = "x" }, "go together"},
 		"no such cert":  {func(c *Config) { c.TLSCertFile, c.TLSKeyFile = "/none/x", "/none/y" }, "--tls-cert-file, --tls-private-key-file: certificate /none/x"},
 		"no such CA":    {func(c *Config) { c.ClientCAFile = "/none/ca" }, "client-ca-file"},

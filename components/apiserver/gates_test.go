@@ -6,9 +6,11 @@ import (
 	"sync"
 	"testing"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -260,5 +262,28 @@ func TestGatesOfOthers(t *testing.T) {
 	}
 	if text := f.text(t, "/openapi/v3/api/v1"); strings.Contains(text, "Possible enum values") {
 		t.Error("values are told of")
+	}
+}
+
+func TestGateHPAScaleToZero(t *testing.T) {
+	for on, want := range map[bool]string{
+		true:  "must specify at least one Object or External metric to support scaling to zero replicas",
+		false: "spec.minReplicas: Invalid value: 0: must be greater than or equal to 1",
+	} {
+		f := start(t, gated(map[string]bool{"HPAScaleToZero": on}))
+		scalers := f.client(t).AutoscalingV2().HorizontalPodAutoscalers("default")
+		scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "s"}}
+		scaler.Spec.MinReplicas, scaler.Spec.MaxReplicas = new(int32), 3
+		scaler.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "d"}
+		if _, err := scalers.Create(t.Context(), scaler, metav1.CreateOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", on, err)
+		}
+		scaler.Spec.Metrics = []autoscalingv2.MetricSpec{{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{
+			Metric: autoscalingv2.MetricIdentifier{Name: "waiting"},
+			Target: autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: resource.NewQuantity(1, resource.DecimalSI)},
+		}}}
+		if _, err := scalers.Create(t.Context(), scaler, metav1.CreateOptions{}); (err == nil) != on {
+			t.Errorf("%v: %v", on, err)
+		}
 	}
 }

@@ -15,7 +15,8 @@ import (
 // addReleaseFlags adds those that say what of the release is served. It is 1.36 as it is by default: saying so is fine, asking
 // for another is an error that names what isn't there, but for the few features that are switches.
 func (c *Config) addReleaseFlags(fs *pflag.FlagSet) {
-	fs.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "Features, name=true|false. Those that can be set to what they are not by default: "+switches()+".")
+	fs.Var(cliflag.NewMapStringBool(&c.FeatureGates), "feature-gates", "Features, name=true|false. Those that can be set to what they are not by default: "+switches()+
+		", and those that API servers never ask for.")
 	fs.Var((*compatibility)(&c.MinCompatibility), "min-compatibility-version", "Oldest release that this server's data must be good for: from three before its own on; by default the one before.")
 	apis := cliflag.ConfigurationMap{}
 	c.RuntimeConfig = apis

@@ -33,6 +33,8 @@ const (
 	ComponentStatusz featuregate.Feature = "ComponentStatusz"
 	// DetectCacheInconsistency compares the caches with the store now and then.
 	DetectCacheInconsistency featuregate.Feature = "DetectCacheInconsistency"
+	// HPAScaleToZero lets autoscalers have 0 minReplicas.
+	HPAScaleToZero featuregate.Feature = "HPAScaleToZero"
 	// KMSv1 takes keys from services of the first version of the protocol, too.
 	KMSv1 featuregate.Feature = "KMSv1"
 	// OpenAPIEnums tells which values fields of the API's types may have.
@@ -60,6 +62,7 @@ func Switches() []featuregate.Feature {
 		ComponentFlagz,
 		ComponentStatusz,
 		DetectCacheInconsistency,
+		HPAScaleToZero,
 		KMSv1,
 		OpenAPIEnums,
 		ServiceAccountNodeAudienceRestriction,

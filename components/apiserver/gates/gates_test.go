@@ -19,7 +19,7 @@ func TestNew(t *testing.T) {
 		{"a switch", map[string]bool{"StorageVersionHash": false}, nil},
 		{"unknown", map[string]bool{"Perpetuum": true}, []string{"unrecognized feature gate: Perpetuum"}},
 		{"locked", map[string]bool{"JobManagedBy": false}, []string{"cannot set feature gate JobManagedBy to false, feature is locked to true"}},
-		{"turned on", map[string]bool{"HPAScaleToZero": true}, []string{"not supported", "HPAScaleToZero=true"}},
+		{"turned on", map[string]bool{"MutablePVNodeAffinity": true}, []string{"not supported", "MutablePVNodeAffinity=true"}},
 		{"turned off", map[string]bool{"EnvFiles": false, "StorageVersionHash": false}, []string{": EnvFiles=false"}},
 		{"a whole stage", map[string]bool{"AllAlpha": true}, []string{"AllowUnsafeMalformedObjectDeletion=true"}},
 		{"a whole stage off", map[string]bool{"AllBeta": false}, []string{"CRDObservedGenerationTracking=false"}},

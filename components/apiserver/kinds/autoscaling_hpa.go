@@ -16,7 +16,8 @@ var hpaParts = parts[*hpa, autoscalingv2.HorizontalPodAutoscalerSpec, autoscalin
 }
 
 // horizontalPodAutoscalers are served as v2 and as v1, and stored as v2.
-func horizontalPodAutoscalers() *Kind {
+func horizontalPodAutoscalers(deps Deps) *Kind {
+	rules := autoscaling.Rules{ToZero: deps.ScaleToZero}
 	return define(row[*hpa]{
 		Name: "HorizontalPodAutoscaler", Resource: "horizontalpodautoscalers",
 		ShortNames: []string{"hpa"}, Categories: []string{"all"},
@@ -27,8 +28,8 @@ func horizontalPodAutoscalers() *Kind {
 		Strategy: strategy[*hpa]{
 			PrepareCreate:       hpaParts.plainCreate,
 			PrepareUpdate:       hpaParts.keepStatus,
-			Validate:            autoscaling.Validate,
-			ValidateUpdate:      autoscaling.ValidateUpdate,
+			Validate:            rules.Validate,
+			ValidateUpdate:      rules.ValidateUpdate,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			Reset:               []string{"status"},

@@ -22,6 +22,9 @@ type Deps struct {
 	// Services allocates cluster IPs and node ports.
 	Services ServiceAllocator
 
+	// ScaleToZero lets autoscalers have 0 minReplicas.
+	ScaleToZero bool
+
 	// NamespaceLabels returns the labels of a namespace; where it is nil, nothing is refused for what they lack.
 	NamespaceLabels func(ctx context.Context, name string) (map[string]string, error)
 	// Authorize returns the API's error for what a request may not do besides what it is; nil allows everything.
@@ -68,7 +71,7 @@ type ServiceAllocator interface {
 // Table lists every built-in kind, by API group, with all its versions: which of them are served is for the server to say. It makes
 // new rows at each call.
 func Table(deps Deps) []*Kind {
-	return slices.Concat(coreKinds(deps), workloadKinds(), accessKinds(deps), platformKinds(deps))
+	return slices.Concat(coreKinds(deps), workloadKinds(deps), accessKinds(deps), platformKinds(deps))
 }
 
 // coreKinds are those of the API without a group name.
@@ -96,7 +99,7 @@ func coreKinds(deps Deps) []*Kind {
 }
 
 // workloadKinds run pods, and say how many and in which order.
-func workloadKinds() []*Kind {
+func workloadKinds(deps Deps) []*Kind {
 	return []*Kind{
 		// apps
 		deployments(),
@@ -106,7 +109,7 @@ func workloadKinds() []*Kind {
 		controllerRevisions(),
 
 		// autoscaling
-		horizontalPodAutoscalers(),
+		horizontalPodAutoscalers(deps),
 
 		// batch
 		jobs(),

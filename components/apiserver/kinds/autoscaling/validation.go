@@ -16,19 +16,26 @@ const (
 	maxWindow = 3600
 )
 
-// Validate checks a new autoscaler.
-func Validate(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList { return validate(h, nil) }
-
-// ValidateUpdate checks a change. What an older server took may stay as it is.
-func ValidateUpdate(new, old *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
-	return validate(new, old)
+// Rules are what can be chosen of how autoscalers are checked. The zero value is that of the release.
+type Rules struct {
+	ToZero bool // minReplicas may be 0
 }
 
-func validate(h, old *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+// Validate checks a new autoscaler.
+func (r Rules) Validate(h *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+	return r.validate(h, nil)
+}
+
+// ValidateUpdate checks a change. What an older server took may stay as it is.
+func (r Rules) ValidateUpdate(new, old *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
+	return r.validate(new, old)
+}
+
+func (r Rules) validate(h, old *autoscalingv2.HorizontalPodAutoscaler) field.ErrorList {
 	var errs field.ErrorList
 	at, s := field.NewPath("spec"), &h.Spec
 	least := int32(1)
-	if old != nil && old.Spec.MinReplicas != nil && *old.Spec.MinReplicas == 0 {
+	if r.ToZero || old != nil && old.Spec.MinReplicas != nil && *old.Spec.MinReplicas == 0 {
 		least = 0
 	}
 	if s.MinReplicas != nil && *s.MinReplicas < least {
