@@ -59,6 +59,7 @@ type Manager struct {
 	converters func() (*conversion.CRConverterFactory, error)
 
 	mu        sync.Mutex // held by a pass
+	judge     judge
 	resources map[types.UID]*entry
 	installed []*kinds.Kind
 	defined   []schema.GroupVersion // with them
@@ -155,7 +156,7 @@ func (m *Manager) pass(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, changed := decide(crds)
+	all, changed := m.judge.decide(crds)
 	if err := m.install(ctx, all); err != nil {
 		return err
 	}

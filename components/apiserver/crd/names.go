@@ -153,9 +153,13 @@ func servable(crd *definition) bool {
 	return accepted(crd) || established(crd)
 }
 
-// decide brings the status of all definitions up to date. The result holds copies of those that changed; all is what
-// there is after that, older definitions first.
-func decide(crds []*definition) (all []*definition, changed map[string]bool) {
+// judge decides on definitions. It remembers what it has found out of those that are still the same: there may be hundreds, of which
+// one changes.
+type judge struct{ known map[*definition]*condition } // what of a schema isn't structural
+
+// decide brings the status of all definitions up to date. The result holds copies of those that changed, of which all but the status
+// is shared; all is what there is after that, older definitions first.
+func (j *judge) decide(crds []*definition) (all []*definition, changed map[string]bool) {
 	all, changed = slices.Clone(crds), map[string]bool{}
 	slices.SortFunc(all, func(a, b *definition) int {
 		if c := a.CreationTimestamp.Compare(b.CreationTimestamp.Time); c != 0 {
@@ -163,8 +167,15 @@ func decide(crds []*definition) (all []*definition, changed map[string]bool) {
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
+	known := make(map[*definition]*condition, len(all))
 	for i, crd := range all {
-		next := crd.DeepCopy()
+		violated, ok := j.known[crd]
+		if !ok {
+			violated = violations(crd)
+		}
+		known[crd] = violated
+		next := &definition{TypeMeta: crd.TypeMeta, ObjectMeta: crd.ObjectMeta, Spec: crd.Spec}
+		crd.Status.DeepCopyInto(&next.Status)
 		if !apiequality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames) {
 			accept(next, takenBy(all, crd))
 		}
@@ -172,11 +183,12 @@ func decide(crds []*definition) (all []*definition, changed map[string]bool) {
 			establish(next)
 		}
 		approve(next)
-		structured(next)
+		structured(next, violated)
 		if !sameStatus(&next.Status, &crd.Status) {
 			all[i], changed[crd.Name] = next, true
 		}
 	}
+	j.known = known
 	return all, changed
 }
 

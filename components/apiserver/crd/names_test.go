@@ -1,6 +1,7 @@
 package crd
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -29,7 +30,7 @@ func TestDecideNames(t *testing.T) {
 		{"short name", named(0, "bars", "Bar", "f", "b"), "ShortNamesConflict", `"f" is already in use`},
 		{"short name that is a plural", named(0, "bars", "Bar", "foos"), "ShortNamesConflict", `"foos" is already in use`},
 	} {
-		all, changed := decide([]*definition{c.second, named(time.Hour, "foos", "Foo", "f")})
+		all, changed := new(judge).decide([]*definition{c.second, named(time.Hour, "foos", "Foo", "f")})
 		if len(changed) != 2 || !servable(all[0]) || all[0].Name != "foos.example.com" {
 			t.Errorf("%s: the first is %v", c.name, all[0].Status)
 		}
@@ -42,11 +43,11 @@ func TestDecideNames(t *testing.T) {
 			wanted = []string{"NotAccepted", "NotAccepted"}
 		}
 		first := apihelpers.FindCRDCondition(all[1], apiextensionsv1.Established).Reason
-		all, _ = decide(all)
+		all, _ = new(judge).decide(all)
 		if then := apihelpers.FindCRDCondition(all[1], apiextensionsv1.Established).Reason; first != wanted[0] || then != wanted[1] {
 			t.Errorf("%s: established: %s, %s", c.name, first, then)
 		}
-		if _, again := decide(all); len(again) > 0 {
+		if _, again := new(judge).decide(all); len(again) > 0 {
 			t.Errorf("%s: decided three times, %v changes", c.name, again)
 		}
 	}
@@ -55,24 +56,24 @@ func TestDecideNames(t *testing.T) {
 // TestDecideAsAsked: what clients write into a status stays, but for what isn't theirs to say.
 func TestDecideAsAsked(t *testing.T) {
 	settled := func() *definition {
-		all, _ := decide([]*definition{named(0, "foos", "Foo")})
-		all, _ = decide(all)
+		all, _ := new(judge).decide([]*definition{named(0, "foos", "Foo")})
+		all, _ = new(judge).decide(all)
 		return all[0]
 	}
 	wiped := settled()
 	wiped.Status.Conditions = nil
-	if all, changed := decide([]*definition{wiped}); len(changed) > 0 || servable(all[0]) {
+	if all, changed := new(judge).decide([]*definition{wiped}); len(changed) > 0 || servable(all[0]) {
 		t.Errorf("without conditions: %v", all[0].Status.Conditions)
 	}
 	other := settled()
 	other.Status.AcceptedNames.Kind = "Bar"
-	if all, _ := decide([]*definition{other}); all[0].Status.AcceptedNames.Kind != "Foo" || !established(all[0]) {
+	if all, _ := new(judge).decide([]*definition{other}); all[0].Status.AcceptedNames.Kind != "Foo" || !established(all[0]) {
 		t.Errorf("with another kind accepted: %v", all[0].Status)
 	}
 	renamed := settled()
 	renamed.Spec.Names.Kind = "Bar"
-	older, _ := decide([]*definition{named(time.Hour, "bars", "Bar")})
-	all, _ := decide([]*definition{older[0], renamed})
+	older, _ := new(judge).decide([]*definition{named(time.Hour, "bars", "Bar")})
+	all, _ := new(judge).decide([]*definition{older[0], renamed})
 	if accepted(all[1]) || !established(all[1]) || all[1].Status.AcceptedNames.Kind != "Foo" {
 		t.Errorf("renamed as another: %v", all[1].Status)
 	}
@@ -84,13 +85,40 @@ func TestDecideWithoutCertificates(t *testing.T) {
 		Strategy: apiextensionsv1.WebhookConverter,
 		Webhook:  &apiextensionsv1.WebhookConversion{ClientConfig: &apiextensionsv1.WebhookClientConfig{CABundle: []byte("none")}},
 	}
-	all, _ := decide([]*definition{crd})
-	all, _ = decide(all)
+	all, _ := new(judge).decide([]*definition{crd})
+	all, _ = new(judge).decide(all)
 	if got := apihelpers.FindCRDCondition(all[0], apiextensionsv1.Established); got.Reason != "InvalidCABundle" || established(all[0]) {
 		t.Errorf("established: %v", got)
 	}
 	all[0].Spec.Conversion = nil
-	if all, _ = decide(all); !established(all[0]) {
+	if all, _ = new(judge).decide(all); !established(all[0]) {
 		t.Errorf("not established: %v", all[0].Status.Conditions)
+	}
+}
+
+// TestDecidedOnce: definitions that are the same still cost next to nothing, however large they are.
+func TestDecidedOnce(t *testing.T) {
+	const many = 200
+	crd := named(0, "foos", "Foo")
+	props := &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{}}
+	for i := range many {
+		props.Properties[fmt.Sprint("p", i)] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+	}
+	crd.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{
+		Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: props},
+	}}
+	var j judge
+	all, _ := j.decide([]*definition{crd})
+	all, _ = j.decide(all)
+	if _, changed := j.decide(all); len(changed) > 0 {
+		t.Fatal("it isn't settled", changed)
+	}
+	if n := testing.AllocsPerRun(5, func() { j.decide(all) }); n > many {
+		t.Errorf("%v allocations", n)
+	}
+	all[0] = all[0].DeepCopy()
+	all[0].Spec.PreserveUnknownFields = true
+	if _, changed := j.decide(all); len(changed) != 1 {
+		t.Error("a definition that was changed is taken for the one that was there")
 	}
 }

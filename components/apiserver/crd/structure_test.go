@@ -39,7 +39,7 @@ func TestDefinitionsOfOldReleases(t *testing.T) {
 		},
 		"no such field": {stored(t, true, `{"type":"object","id":"x"}`), "StructuralError", "failed to check validation schema for version v1: ", false},
 	} {
-		structured(c.crd)
+		structured(c.crd, violations(c.crd))
 		got := apihelpers.FindCRDCondition(c.crd, apiextensionsv1.NonStructuralSchema)
 		switch {
 		case c.reason == "" && got == nil:
@@ -58,9 +58,9 @@ func TestDefinitionsOfOldReleases(t *testing.T) {
 		exercise(t, r, map[string]any{"a": int64(1), "b": []any{nil}})
 	}
 	mended := stored(t, true, "")
-	structured(mended)
+	structured(mended, violations(mended))
 	mended.Spec.PreserveUnknownFields = false
-	if structured(mended); len(mended.Status.Conditions) != 0 {
+	if structured(mended, violations(mended)); len(mended.Status.Conditions) != 0 {
 		t.Errorf("mended: %v", mended.Status.Conditions)
 	}
 }
