@@ -3,15 +3,18 @@ package apiserver_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/net/websocket"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -20,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	streaming "k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	utilexec "k8s.io/utils/exec"
@@ -40,9 +44,11 @@ func (shout) ExecInContainer(_ context.Context, _, _, container string, cmd []st
 	return err
 }
 
-// fakeKubelet serves a log and a shell, and is the only node.
-func fakeKubelet(t *testing.T, client kubernetes.Interface) {
+// fakeKubelet serves a log and a shell, and is the only node. What is read of a log from some seconds on has no end: that the reader is
+// gone is told to the channel.
+func fakeKubelet(t *testing.T, client kubernetes.Interface) <-chan struct{} {
 	t.Helper()
+	gone := make(chan struct{}, 10)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
 		if r.PathValue("pod") == "broken" {
@@ -58,6 +64,11 @@ func fakeKubelet(t *testing.T, client kubernetes.Interface) {
 			return
 		}
 		_, _ = io.WriteString(w, r.PathValue("container")+" said "+r.URL.RawQuery+"\n")
+		if r.URL.Query().Get("sinceSeconds") != "" {
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+			gone <- struct{}{}
+		}
 	})
 	mux.HandleFunc("/exec/{namespace}/{pod}/{container}", func(w http.ResponseWriter, r *http.Request) {
 		options, err := streaming.NewOptions(r)
@@ -87,6 +98,68 @@ func fakeKubelet(t *testing.T, client kubernetes.Interface) {
 		if _, err := client.CoreV1().Pods("default").Create(t.Context(), pod(name, on), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	return gone
+}
+
+// TestLogsOverWebSocket: a log comes as messages, in the protocol that is asked for. One that goes on ends with the client.
+func TestLogsOverWebSocket(t *testing.T) {
+	f := start(t, withoutServiceAccounts)
+	gone := fakeKubelet(t, f.client(t))
+	admin, err := rest.TLSConfigFor(f.as("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := func(query string, protocols ...string) (*websocket.Conn, error) {
+		host := f.server.Addr().String()
+		config, err := websocket.NewConfig("wss://"+host+"/api/v1/namespaces/default/pods/p/log"+query, "https://"+host)
+		if err != nil {
+			return nil, err
+		}
+		config.TlsConfig, config.Protocol = admin, protocols
+		config.Header.Set("Authorization", "Bearer admin")
+		ws, err := websocket.DialConfig(config)
+		if err == nil {
+			err = ws.SetDeadline(time.Now().Add(time.Minute))
+		}
+		return ws, err
+	}
+	for protocol, want := range map[string]string{"": "c said \n", "binary.k8s.io": "c said \n", "base64.binary.k8s.io": "YyBzYWlkIAo="} {
+		ws, err := dial("", slices.DeleteFunc([]string{protocol}, func(p string) bool { return p == "" })...)
+		if err != nil {
+			t.Errorf("%q: %v", protocol, err)
+			continue
+		}
+		var messages []string
+		for err == nil {
+			var message string
+			if err = websocket.Message.Receive(ws, &message); err == nil {
+				messages = append(messages, message)
+			}
+		}
+		_ = ws.Close()
+		if !slices.Equal(messages, []string{"", want}) || !errors.Is(err, io.EOF) {
+			t.Errorf("%q: messages %q, %v", protocol, messages, err)
+		}
+	}
+	if _, err := dial("", "v9.k8s.io"); err == nil {
+		t.Error("a protocol that nobody knows is spoken")
+	}
+	ws, err := dial("?follow=true&sinceSeconds=5", "binary.k8s.io")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var message []byte
+	for len(message) == 0 {
+		if err := websocket.Message.Receive(ws, &message); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = ws.Close()
+	select {
+	case <-gone:
+	case <-time.After(time.Minute):
+		t.Error("the log is still read, though nobody is there for it")
 	}
 }
 

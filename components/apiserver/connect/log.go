@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
 // LogUse is something about a read of a log that is counted, under upstream's names.
@@ -76,6 +77,10 @@ func (c *Connector) log(w http.ResponseWriter, r *http.Request, namespace, name 
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusPartialContent {
 		return kubeletError(response, pod.Name)
+	}
+	if wsstream.IsWebSocketRequest(r) {
+		streamMessages(w, r, response.Body)
+		return nil
 	}
 	stream(w, response.Body, o.Follow)
 	return nil
