@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	utilnet "k8s.io/utils/net"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/kinds/core"
@@ -228,8 +229,8 @@ func clusterIPs(s *corev1.Service) []netip.Addr {
 	}
 	var out []netip.Addr
 	for _, text := range list {
-		if ip, err := netip.ParseAddr(text); err == nil { // "None" is none
-			out = append(out, ip)
+		if ip, ok := netip.AddrFromSlice(utilnet.ParseIPSloppy(text)); ok { // as releases of old wrote them; "None" is none
+			out = append(out, ip.Unmap())
 		}
 	}
 	return out

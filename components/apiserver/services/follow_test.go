@@ -3,6 +3,7 @@ package services
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clocktesting "k8s.io/utils/clock/testing"
 )
@@ -72,6 +74,8 @@ func TestNewAddressesAreLeftAlone(t *testing.T) {
 		s.CreationTimestamp = metav1.NewTime(made)
 		return s
 	}
+	widened := there(corev1.ServiceTypeClusterIP, start.Add(-time.Hour))
+	widened.Spec.ClusterIP, widened.Spec.ClusterIPs = "fd00::1", []string{"fd00::1"}
 	for name, c := range map[string]struct {
 		service *corev1.Service
 		until   time.Duration
@@ -79,7 +83,9 @@ func TestNewAddressesAreLeftAlone(t *testing.T) {
 		"of a service that isn't there": {nil, untilStored},
 		"of an external name":           {there(corev1.ServiceTypeExternalName, start.Add(-time.Hour)), untilStored},
 		"of a service that is older":    {there(corev1.ServiceTypeClusterIP, start.Add(-time.Hour)), untilGivenBack},
+		"of one that is as old":         {there(corev1.ServiceTypeClusterIP, start), untilGivenBack},
 		"of one that is newer":          {there(corev1.ServiceTypeClusterIP, start.Add(time.Second)), 0},
+		"of one of another family":      {widened, untilStored},
 	} {
 		f := newFixture(t, 100, "10.96.0.0/24")
 		clock := clocktesting.NewFakeClock(start)
@@ -104,5 +110,48 @@ func TestNewAddressesAreLeftAlone(t *testing.T) {
 			}
 		}
 		f.expect(t, 0, 0)
+	}
+}
+
+// TestWhatCantBeSettledIsLookedAtAgain: an address that is written down as another's, who doesn't have it, goes first, and is its
+// user's then.
+func TestWhatCantBeSettledIsLookedAtAgain(t *testing.T) {
+	f := newFixture(t, 100, "10.96.0.0/24")
+	clock := clocktesting.NewFakeClock(time.Now())
+	f.Allocator.Clock = clock
+	kept, other := service("kept", corev1.ServiceTypeClusterIP), service("other", corev1.ServiceTypeClusterIP)
+	f.write(t, kept, nil)
+	f.write(t, other, nil)
+	ip := kept.Spec.ClusterIP
+	wrong := addressObject(netip.MustParseAddr(ip), other)
+	f.objects.Put(ipAddresses, wrong)
+	look := func(what item) {
+		t.Helper()
+		f.again.now(what)
+		if err := f.lookAgain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look(item{name: types.NamespacedName{Namespace: "default", Name: "kept"}})
+	look(item{address: true, name: types.NamespacedName{Name: ip}})
+	if _, err := f.objects.Get(t.Context(), ipAddresses, "", ip); !apierrors.IsNotFound(err) {
+		t.Fatalf("what nobody has: %v", err)
+	}
+	clock.Step(untilGivenBack)
+	if err := f.lookAgain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if obj, err := f.objects.Get(t.Context(), ipAddresses, "", ip); err != nil || obj.(*networkingv1.IPAddress).Spec.ParentRef.Name != "kept" {
+		t.Errorf("became %v, %v", obj, err)
+	}
+}
+
+// TestOldAddresses: releases of old took leading zeros, and the other way to write an IPv4 address.
+func TestOldAddresses(t *testing.T) {
+	s := service("s", corev1.ServiceTypeClusterIP)
+	s.Spec.ClusterIPs = []string{"010.096.000.005", "::ffff:10.96.0.6", "None"}
+	want := []netip.Addr{netip.MustParseAddr("10.96.0.5"), netip.MustParseAddr("10.96.0.6")}
+	if got := clusterIPs(s); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

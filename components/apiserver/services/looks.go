@@ -40,7 +40,9 @@ func (a *Allocator) lookAtService(ctx context.Context, s *corev1.Service, ranges
 			a.events.invalid(s)
 		case !slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(ip) }):
 			a.events.outside(ip, s)
-		case !a.isPendingIP(ip.String()):
+		case a.isPendingIP(ip.String()):
+			a.lookLater(s, untilGivenBack)
+		default:
 			if err := a.lookAtUse(ctx, ip, s); err != nil {
 				return err
 			}
@@ -70,7 +72,8 @@ func (a *Allocator) lookAtUse(ctx context.Context, ip netip.Addr, s *corev1.Serv
 			a.events.shared(ip, s)
 			return nil
 		case err == nil && marked(obj):
-			return nil // and is not the other's either: it goes, when it is looked at itself
+			a.lookLater(s, untilGivenBack) // the address isn't the other's either: it goes, when it is looked at itself
+			return nil
 		case err != nil && !apierrors.IsNotFound(err):
 			return err
 		}
@@ -79,6 +82,11 @@ func (a *Allocator) lookAtUse(ctx context.Context, ip netip.Addr, s *corev1.Serv
 		return err
 	}
 	return a.rewrite(ctx, obj, s)
+}
+
+// lookLater notes a service that can't be settled now.
+func (a *Allocator) lookLater(s *corev1.Service, wait time.Duration) {
+	a.again.at(item{name: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}}, a.Clock.Now().Add(wait))
 }
 
 // stillHas tells whether a service has an address, as it is stored now.
@@ -98,11 +106,13 @@ func (a *Allocator) restore(ctx context.Context, ip netip.Addr, s *corev1.Servic
 	if _, err := a.Objects.Live(ctx, ipAddresses, "", ip.String()); !apierrors.IsNotFound(err) {
 		return err
 	}
-	if _, err := a.Objects.Create(ctx, ipAddresses, addressObject(ip, s)); err != nil {
-		klog.FromContext(ctx).V(2).Info("Address of a service was not written down again", "ip", ip, "err", err)
-		return nil
+	switch _, err := a.Objects.Create(ctx, ipAddresses, addressObject(ip, s)); {
+	case err == nil:
+		a.events.missing(ip, s)
+	case !apierrors.IsAlreadyExists(err):
+		klog.FromContext(ctx).Error(err, "An address of a service isn't written down; trying again", "ip", ip, "service", klog.KObj(s))
+		a.lookLater(s, retryPause)
 	}
-	a.events.missing(ip, s)
 	return nil
 }
 
@@ -175,10 +185,19 @@ func patience(obj *networkingv1.IPAddress, s *corev1.Service) time.Duration {
 	switch {
 	case s == nil, s.Spec.Type == corev1.ServiceTypeExternalName: // which is to get the address, perhaps
 		return untilStored
-	case obj.CreationTimestamp.After(s.CreationTimestamp.Time):
+	case widens(obj, s):
+		return untilStored
+	case !obj.CreationTimestamp.Before(&s.CreationTimestamp): // times are known to the second
 		return untilGivenBack
 	}
 	return 0
+}
+
+// widens tells whether an address may be the second of a service that has one of the other family.
+func widens(obj *networkingv1.IPAddress, s *corev1.Service) bool {
+	ip, err := netip.ParseAddr(obj.Name)
+	has := clusterIPs(s)
+	return err == nil && len(has) == 1 && familyOf(has[0]) != familyOf(ip)
 }
 
 // marked tells whether an address has the labels that the allocator gives.
