@@ -65,7 +65,7 @@ func volumes(ctx context.Context, t *suite.T) {
 	}
 	lines := outputOf(ctx, t, p)
 	t.Expect(lines).To(HaveExactElements("written", `bluebluehiddenapp="volumes"`,
-		HavePrefix("/secret/..data/password file 0400"), HavePrefix("/scratch dir 0777")))
+		HavePrefix("/secret/..data/password file 0400"), HavePrefix("/scratch dir 1777")))
 }
 
 func volumeUpdate(ctx context.Context, t *suite.T) {
