@@ -54,6 +54,9 @@ func setUnified(dir string, l Limits) error {
 	if l.MemoryBytes > 0 {
 		memory = strconv.FormatInt(l.MemoryBytes, 10)
 	}
+	if err := spare(dir, "memory.max", "memory.current", l.MemoryBytes); err != nil {
+		return err
+	}
 	weight := 1 + (l.CPUShares-2)*9999/262142
 	if err := write(dir, "cpu.weight", strconv.FormatInt(weight, 10)); err != nil {
 		return err
@@ -61,12 +64,15 @@ func setUnified(dir string, l Limits) error {
 	if err := write(dir, "cpu.max", fmt.Sprintf("%s %d", quota, period)); err != nil {
 		return err
 	}
-	return setMemory(dir, "memory.max", "memory.current", memory, l.MemoryBytes)
+	return write(dir, "memory.max", memory)
 }
 
 // setSeparate is for version 1.
 func setSeparate(cpu, memory string, l Limits) error {
 	quota, bytes := "-1", "-1"
+	if err := spare(memory, "memory.limit_in_bytes", "memory.usage_in_bytes", l.MemoryBytes); err != nil {
+		return err
+	}
 	if l.CPUQuota > 0 {
 		quota = strconv.FormatInt(l.CPUQuota, 10)
 		if err := write(cpu, "cpu.cfs_period_us", strconv.FormatInt(l.CPUPeriod, 10)); err != nil {
@@ -82,14 +88,20 @@ func setSeparate(cpu, memory string, l Limits) error {
 	if err := write(cpu, "cpu.cfs_quota_us", quota); err != nil {
 		return err
 	}
-	return setMemory(memory, "memory.limit_in_bytes", "memory.usage_in_bytes", bytes, l.MemoryBytes)
+	return write(memory, "memory.limit_in_bytes", bytes)
 }
 
-func setMemory(dir, file, usage, value string, limit int64) error {
-	if used, err := read(dir, usage); err == nil && limit > 0 && used >= limit {
-		return fmt.Errorf("attempting to set pod memory limit (%d) below current usage (%d)", limit, used)
+// spare is an error where memory that is used would be taken away. A limit that is no lower than before takes nothing: what a pod has
+// read from files fills it up to its limit.
+func spare(dir, file, usage string, limit int64) error {
+	used, err := read(dir, usage)
+	if err != nil || limit == 0 || used < limit {
+		return nil
 	}
-	return write(dir, file, value)
+	if before, err := read(dir, file); err == nil && before <= limit {
+		return nil
+	}
+	return fmt.Errorf("attempting to set pod memory limit (%d) below current usage (%d)", limit, used)
 }
 
 func read(dir, file string) (int64, error) {

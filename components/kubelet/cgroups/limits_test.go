@@ -1,6 +1,8 @@
 package cgroups
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -14,6 +16,7 @@ func TestSet(t *testing.T) {
 		unified bool
 		limits  Limits
 		usage   string // of memory
+		before  string // its limit
 		want    map[string]string
 		fails   bool
 	}{
@@ -28,7 +31,12 @@ func TestSet(t *testing.T) {
 		"version 2, unbounded": {unified: true, limits: Limits{CPUShares: 2}, want: map[string]string{
 			"cpu.weight": "1", "cpu.max": "max 100000", "memory.max": "max",
 		}},
-		"version 2, in use": {unified: true, limits: full, usage: "2000000", fails: true},
+		"version 2, in use": {unified: true, limits: full, usage: "2000000", before: "max", fails: true},
+		"version 1, full": {limits: full, usage: "1048576", before: "1048576", want: map[string]string{
+			"cpu/cpu.shares": "512", "memory/memory.limit_in_bytes": "1048576\n",
+		}},
+		"version 2, full":   {unified: true, limits: full, usage: "1048576", before: "1048576", want: map[string]string{"cpu.weight": "20", "memory.max": "1048576\n"}},
+		"version 2, larger": {unified: true, limits: full, usage: "1048576", before: "1000000", want: map[string]string{"memory.max": "1048576"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tree := Tree{Mount: t.TempDir(), Root: "/"}
@@ -39,9 +47,9 @@ func TestSet(t *testing.T) {
 				}
 				return filepath.Join(tree.Mount, filepath.Dir(file), parent, filepath.Base(file))
 			}
-			usage := "memory/memory.usage_in_bytes"
+			usage, limit, weight := "memory/memory.usage_in_bytes", "memory/memory.limit_in_bytes", "cpu/cpu.shares"
 			if test.unified {
-				usage = "memory.current"
+				usage, limit, weight = "memory.current", "memory.max", "cpu.weight"
 				if err := os.WriteFile(filepath.Join(tree.Mount, "cgroup.controllers"), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -51,13 +59,19 @@ func TestSet(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if test.usage != "" {
-				if err := os.WriteFile(group(usage), []byte(test.usage+"\n"), 0o600); err != nil {
+			for file, value := range map[string]string{usage: test.usage, limit: test.before} {
+				if value == "" {
+					continue
+				}
+				if err := os.WriteFile(group(file), []byte(value+"\n"), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if err := tree.Set("u", v1.PodQOSBurstable, test.limits); (err != nil) != test.fails {
 				t.Fatal(err)
+			}
+			if _, err := os.Stat(group(weight)); test.fails && !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("half of it was done: %v", err)
 			}
 			for file, want := range test.want {
 				if got, err := os.ReadFile(group(file)); err != nil || string(got) != want {
