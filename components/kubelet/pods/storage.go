@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
+	"quintet.dev/quintet/components/kubelet/spec"
 )
 
 const (
@@ -19,8 +21,6 @@ const (
 	storagePeriod = 10 * time.Second
 	// evictionGrace is what a pod gets to end that took more than it may.
 	evictionGrace = time.Second
-	// critical is the priority from which on pods are not evicted.
-	critical = 2000000000
 )
 
 // guardStorage evicts pods that take more space on the node's disk than they may, until ctx ends.
@@ -38,7 +38,7 @@ func (m *Manager) guardStorage(ctx context.Context) {
 		case <-ticker.C():
 		}
 		for _, pod := range m.others("") {
-			if !limitsStorage(pod) || sacrosanct(pod) {
+			if !limitsStorage(pod) || spec.Critical(pod) {
 				continue
 			}
 			message, err := m.exceeds(ctx, disks, pod)
@@ -61,11 +61,6 @@ func limitsStorage(pod *v1.Pod) bool {
 	}
 	_, limited := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})[v1.ResourceEphemeralStorage]
 	return limited
-}
-
-func sacrosanct(pod *v1.Pod) bool {
-	_, static := pod.Annotations[v1.MirrorPodAnnotationKey]
-	return static || priority(pod) >= critical
 }
 
 // exceeds tells which of its limits a pod exceeds, "" if none: that of a volume, of all together, or of a container.
@@ -98,8 +93,11 @@ func (m *Manager) exceeds(ctx context.Context, disks runtime.Disks, pod *v1.Pod)
 	for i := range observed.Containers {
 		c := &observed.Containers[i]
 		usage, err := disks.Disk(ctx, c.ID)
-		if err != nil {
+		if errors.Is(err, runtime.ErrNotFound) {
 			continue // it was removed meanwhile
+		}
+		if err != nil {
+			return "", err
 		}
 		total += usage.Logs
 		if c.State == runtime.Running {

@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -23,12 +24,13 @@ type disks struct {
 	runtime.Engine
 	pod   runtime.Pod
 	usage map[string]runtime.DiskUsage
+	err   error // instead of them
 }
 
 func (d *disks) Pod(context.Context, types.UID) (runtime.Pod, error) { return d.pod, nil }
 
 func (d *disks) Disk(_ context.Context, id string) (runtime.DiskUsage, error) {
-	return d.usage[id], nil
+	return d.usage[id], d.err
 }
 
 func TestExceedsStorage(t *testing.T) {
@@ -89,6 +91,19 @@ func TestExceedsStorage(t *testing.T) {
 				t.Errorf("got %q, %v, want %q", got, err, test.want)
 			}
 		})
+	}
+}
+
+// What can't be measured is not taken for nothing; a container that isn't there any more is nothing.
+func TestUnmeasuredStorage(t *testing.T) {
+	engine := &disks{pod: runtime.Pod{Containers: []runtime.Container{{ID: "1", Name: "c", State: runtime.Running}}}}
+	m := New(Config{Builder: &spec.Builder{}, Engine: engine, Volumes: &volumes.Manager{Root: t.TempDir()}})
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u"}}
+	for err, fails := range map[error]bool{runtime.ErrNotFound: false, errors.New("engine is busy"): true} {
+		engine.err = err
+		if _, got := m.exceeds(t.Context(), engine, pod); (got != nil) != fails {
+			t.Errorf("%v: got %v", err, got)
+		}
 	}
 }
 

@@ -11,30 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
-	"quintet.dev/quintet/components/kubelet/status"
 )
-
-// criticalPriority is that of pods the node can't do without.
-const criticalPriority = 2_000_000_000
-
-// oomScore is how gladly the kernel kills the container when memory runs out
-// (https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction/#node-out-of-memory-behavior).
-func oomScore(pod *v1.Pod, c *v1.Container, machine int64) int {
-	if pod.Spec.Priority != nil && *pod.Spec.Priority >= criticalPriority {
-		return -997
-	}
-	switch status.QOS(pod) {
-	case v1.PodQOSGuaranteed:
-		return -997
-	case v1.PodQOSBestEffort:
-		return 1000
-	}
-	request := c.Resources.Requests[v1.ResourceMemory]
-	if machine <= 0 {
-		return 999
-	}
-	return int(min(max(1000-1000*request.Value()/machine, 3), 999))
-}
 
 // security translates the security contexts of pod and container, the container's winning.
 func (b *Builder) security(r *Request, s *runtime.ContainerSpec) error {
