@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -14,6 +15,22 @@ import (
 	"quintet.dev/quintet/components/kubelet/plan"
 	"quintet.dev/quintet/components/kubelet/runtime"
 )
+
+// rejection is why a pod ends by the node's decision.
+type rejection struct {
+	reason, message string
+	never           bool // it never ran
+	// within is what the pod gets to end, 0 for what it asks for.
+	within time.Duration
+}
+
+// told is the message of the pod's status; events have the bare one.
+func (r *rejection) told() string {
+	if r.never {
+		return "Pod was rejected: " + r.message
+	}
+	return r.message
+}
 
 // admit decides once whether a new pod may run here; it is called with the lock held. A pod that has containers
 // was admitted before.
@@ -27,7 +44,7 @@ func (w *worker) admit(ctx context.Context, observed *runtime.Pod) {
 	}
 	pod := w.pod
 	if message := w.m.Sysctls.Refuse(pod); message != "" {
-		w.reject(pod, &rejection{reason: "SysctlForbidden", message: "Pod was rejected: " + message, never: true})
+		w.reject(pod, &rejection{reason: "SysctlForbidden", message: message, never: true})
 		return
 	}
 	node := w.m.Node()
@@ -72,27 +89,27 @@ func refuse(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *rejection {
 	}
 	match, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
 	if err != nil || !match {
-		return &rejection{reason: affinity, message: "Pod was rejected: Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector", never: true}
+		return &rejection{reason: affinity, message: "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector", never: true}
 	}
 	for _, port := range hostPorts(pod) {
 		for _, other := range others {
 			for _, taken := range hostPorts(other) {
 				if conflict(port, taken) {
-					return &rejection{reason: "NodePorts", message: "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports", never: true}
+					return &rejection{reason: "NodePorts", message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports", never: true}
 				}
 			}
 		}
 	}
 	evicts := func(t *v1.Taint) bool { return t.Effect == v1.TaintEffectNoExecute }
 	if _, untolerated := corev1helper.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, evicts, true); untolerated {
-		return &rejection{reason: "TaintToleration", message: "Pod was rejected: Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate", never: true}
+		return &rejection{reason: "TaintToleration", message: "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate", never: true}
 	}
 	return refuseResources(pod, node, others)
 }
 
 func refuseResources(pod *v1.Pod, node *v1.Node, others []*v1.Pod) *rejection {
 	if s := short(pod, node, others); s != nil {
-		return &rejection{reason: "OutOf" + string(s.name), message: "Pod was rejected: " + s.text(), never: true}
+		return &rejection{reason: "OutOf" + string(s.name), message: s.text(), never: true}
 	}
 	return nil
 }

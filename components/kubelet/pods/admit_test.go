@@ -122,14 +122,15 @@ func TestPodsThatLeftTheAPIClaimNothing(t *testing.T) {
 	}
 }
 
-// A setting that would reach beyond the pod ends it before it begins.
+// A setting that would reach beyond the pod ends it before it begins. The status says so, the event only why.
 func TestForbiddenSysctls(t *testing.T) {
 	allowed, err := sysctls.New([]string{"net.core.somaxconn"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"net.core.somaxconn": "", "kernel.msgmax": "SysctlForbidden"} {
-		m := New(Config{Builder: &spec.Builder{}, Recorder: &record.FakeRecorder{}, Node: func() *v1.Node { return nil }, Sysctls: allowed})
+		recorder := record.NewFakeRecorder(1)
+		m := New(Config{Builder: &spec.Builder{}, Recorder: recorder, Node: func() *v1.Node { return nil }, Sysctls: allowed})
 		w := newWorker(m, "u")
 		w.pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1.PodSpec{
 			SecurityContext: &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: name, Value: "1"}}},
@@ -139,6 +140,10 @@ func TestForbiddenSysctls(t *testing.T) {
 		got := ""
 		if w.rejected != nil {
 			got = w.rejected.reason
+			const message = `forbidden sysctl: "kernel.msgmax" not allowlisted`
+			if event := <-recorder.Events; event != "Warning SysctlForbidden "+message || w.rejected.told() != "Pod was rejected: "+message {
+				t.Errorf("event %q, status %q", event, w.rejected.told())
+			}
 		}
 		if got != want || w.admitted != (want == "") {
 			t.Errorf("%s: refused for %q, want %q", name, got, want)

@@ -57,14 +57,6 @@ type worker struct {
 	ops   sync.WaitGroup
 }
 
-// rejection is why a pod ends by the node's decision.
-type rejection struct {
-	reason, message string
-	never           bool // it never ran
-	// within is what the pod gets to end, 0 for what it asks for.
-	within time.Duration
-}
-
 func newWorker(m *Manager, uid types.UID) *worker {
 	return &worker{
 		m: m, uid: uid, wake: make(chan struct{}, 1),
@@ -361,7 +353,7 @@ func (w *worker) report(pod *v1.Pod, observed *runtime.Pod, state *probes.State,
 		in.Limits = &w.resize.limits
 	}
 	if w.rejected != nil {
-		in.Reason, in.Message, in.Rejected = w.rejected.reason, w.rejected.message, w.rejected.never
+		in.Reason, in.Message, in.Rejected = w.rejected.reason, w.rejected.told(), w.rejected.never
 	}
 	computed := status.Compute(in)
 	w.freed = w.freed || ended(computed.Phase) && (w.status == nil || !ended(w.status.Phase))
