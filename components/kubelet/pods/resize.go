@@ -33,6 +33,7 @@ type resize struct {
 	// limits are what the pod's control group has, since it is that of sandbox.
 	limits  cgroups.Limits
 	sandbox string
+	unset   bool            // it could not be given others
 	renewed map[string]bool // containers that are stopped to be started again, by ID
 }
 
@@ -343,6 +344,7 @@ func (w *worker) limitPod(pod *v1.Pod, observed *runtime.Pod, containersLeft boo
 		next = want.Widest(r.limits)
 	}
 	if r.sandbox == sandbox.ID && r.limits == next {
+		r.unset = false
 		return next == want
 	}
 	if err := w.m.Cgroups.Set(pod.UID, status.QOS(pod), next); err != nil {
@@ -350,10 +352,11 @@ func (w *worker) limitPod(pod *v1.Pod, observed *runtime.Pod, containersLeft boo
 		if r.sandbox != sandbox.ID {
 			return true // it is no resize
 		}
-		r.progress = condition(v1.PodResizeInProgress, r.progress, v1.PodReasonError, err.Error(), pod.Generation, now)
+		w.resizeFailed(pod, err, now)
+		r.unset = true
 		return false
 	}
-	r.sandbox, r.limits = sandbox.ID, next
+	r.sandbox, r.limits, r.unset = sandbox.ID, next, false
 	return next == want
 }
 
@@ -387,7 +390,9 @@ func (w *worker) resizeContainer(ctx context.Context, pod *v1.Pod, observed *run
 		w.deeds++
 		delete(w.resize.tries, action.ID)
 		if err != nil && ctx.Err() == nil {
-			w.resizeFailed(pod, action, err)
+			now := w.m.Clock.Now()
+			w.resize.tries[action.ID] = now.Add(retryDelay)
+			w.resizeFailed(pod, err, now)
 		}
 		w.mu.Unlock()
 		w.poke()
@@ -409,10 +414,8 @@ func (w *worker) tryResize(ctx context.Context, action plan.Action, shrinks bool
 	return w.m.Engine.Resize(ctx, action.ID, action.Resources)
 }
 
-// resizeFailed notes why a resize could not be carried out; it is called with the lock held.
-func (w *worker) resizeFailed(pod *v1.Pod, action plan.Action, err error) {
-	now := w.m.Clock.Now()
-	w.resize.tries[action.ID] = now.Add(retryDelay)
+// resizeFailed tells why a resize could not be carried out; it is called with the lock held.
+func (w *worker) resizeFailed(pod *v1.Pod, err error, now time.Time) {
 	generation := pod.Generation
 	old := w.resize.progress
 	if old != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"quintet.dev/quintet/components/kubelet/cgroups"
+	"quintet.dev/quintet/components/kubelet/plan"
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/spec"
 )
@@ -150,5 +151,69 @@ func TestResizeOfTheWholePod(t *testing.T) {
 	back.resize.begin(again)
 	if back.resize.settled(again) || back.resize.whole.Limits.Cpu().MilliValue() != 500 {
 		t.Errorf("promised: %+v", back.resize.whole)
+	}
+}
+
+// A pod whose own limit can't be set is told so, by the generation that was to be carried out, and it is tried again before long.
+func TestResizeOfTheWholePodFails(t *testing.T) {
+	memory := func(much string) *v1.ResourceRequirements {
+		return &v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceMemory: resource.MustParse(much)}}
+	}
+	tree := cgroups.Tree{Mount: t.TempDir(), Root: "/"}
+	recorder := record.NewFakeRecorder(9)
+	m := New(Config{Builder: &spec.Builder{}, Recorder: recorder, Cgroups: tree, Resync: time.Hour})
+	group := filepath.Join(tree.Mount, "memory", tree.Parent("u", v1.PodQOSBurstable))
+	for _, dir := range []string{group, filepath.Join(tree.Mount, "cpu", tree.Parent("u", v1.PodQOSBurstable))} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	usage := func(bytes string) {
+		if err := os.WriteFile(filepath.Join(group, "memory.usage_in_bytes"), []byte(bytes), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	usage("1000000")
+	w := newWorker(m, "u")
+	w.pod = &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", Generation: 1},
+		Spec:       v1.PodSpec{Resources: memory("2M"), Containers: []v1.Container{{Name: "c"}}},
+	}
+	w.resize.begin(w.pod)
+	observed := &runtime.Pod{Sandboxes: []runtime.Sandbox{{ID: "s", State: runtime.Running}}}
+	follow := func() {
+		allocated := w.pod.DeepCopy()
+		w.resize.allocate(allocated)
+		w.followResize(allocated, observed, w.wanted(allocated), time.Now())
+	}
+	follow()
+	w.pod = w.pod.DeepCopy()
+	w.pod.Generation, w.pod.Spec.Resources = 2, memory("500k")
+	w.decide(w.pod, "", "", time.Now())
+	if event := <-recorder.Events; !strings.Contains(event, "ResizeStarted") {
+		t.Errorf("event %q", event)
+	}
+	w.pod = w.pod.DeepCopy()
+	w.pod.Generation = 3 // something else is asked for meanwhile
+	for range 2 {
+		follow()
+	}
+	const message = "attempting to set pod memory limit (500000) below current usage (1000000)"
+	if c := w.resize.progress; c == nil || c.Reason != v1.PodReasonError || c.Message != message || c.ObservedGeneration != 2 {
+		t.Fatalf("under way: %+v", c)
+	}
+	if len(recorder.Events) != 1 {
+		t.Fatalf("%d events", len(recorder.Events))
+	}
+	if event := <-recorder.Events; !strings.HasPrefix(event, "Warning ResizeError ") || !strings.Contains(event, message) {
+		t.Errorf("event %q", event)
+	}
+	if got := w.next(&plan.Plan{}, time.Now()); got != retryDelay {
+		t.Errorf("tried again after %v", got)
+	}
+	usage("1000")
+	follow()
+	if got := w.next(&plan.Plan{}, time.Now()); got != time.Hour || w.resize.progress != nil {
+		t.Errorf("afterwards: %v, %+v", got, w.resize.progress)
 	}
 }

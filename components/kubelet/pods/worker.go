@@ -256,6 +256,9 @@ func (w *worker) next(decision *plan.Plan, now time.Time) time.Duration {
 	if deadline, ok := w.deadline(); ok && w.ending == nil {
 		delay = min(delay, max(deadline.Sub(now), 10*time.Millisecond))
 	}
+	if w.resize.unset && w.ending == nil {
+		delay = min(delay, retryDelay)
+	}
 	return delay
 }
 
