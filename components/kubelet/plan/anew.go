@@ -80,10 +80,10 @@ func (p *planner) clear() bool {
 	return waiting
 }
 
-// anew names the runs that ended for all containers to be started anew, by ID, and tells whether some container was not
-// started since.
+// anew names the runs that ended for all containers to be started anew, by ID, and tells whether none was started since.
 func anew(in *Input) (past map[string]bool, pending bool) {
-	if in.trigger() == nil {
+	trigger := in.trigger()
+	if trigger == nil {
 		return nil, false
 	}
 	past = map[string]bool{}
@@ -91,11 +91,7 @@ func anew(in *Input) (past map[string]bool, pending bool) {
 		run := &in.Observed.Containers[i]
 		past[run.ID] = run.State == runtime.Exited && in.past(run)
 	}
-	for _, c := range Containers(in.Pod) {
-		run := in.Observed.Container(c.Name)
-		pending = pending || run != nil && run.State != runtime.Created && in.past(run)
-	}
-	return past, pending
+	return past, in.beginning(trigger) == nil
 }
 
 // ruleFor is what the first rule says that is about the end of a run, "" if none is.

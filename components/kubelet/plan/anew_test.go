@@ -42,16 +42,25 @@ func TestAnewAmidAStart(t *testing.T) {
 			}
 		}
 	}
+	pending := func(want bool) {
+		t.Helper()
+		if got := s.plan().Pending; got != want {
+			t.Errorf("pending: %v", got)
+		}
+	}
 	s.in.Observed.Sandboxes = []runtime.Sandbox{{ID: "s", State: runtime.Running}}
 	s.in.Now = at(10)
 	run("i", 0, 0, runtime.Exited, 0, 1)
 	run("a", 0, 2, runtime.Exited, 42, 3)
 	run("b", 0, 4, runtime.Running, 0, 0) // the start of both was under way
 	expect("stop container b")
+	pending(true)
 	s.in.Observed.Containers[0].State, s.in.Observed.Containers[0].Finished = runtime.Exited, at(5)
 	expect("start container i")
+	pending(true)
 	run("i", 1, 6, runtime.Exited, 0, 7)
 	expect("start container a", "start container b")
+	pending(false)
 	run("a", 1, 8, runtime.Running, 0, 0)
 	run("b", 1, 9, runtime.Running, 0, 0)
 	expect()

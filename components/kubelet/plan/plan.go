@@ -90,7 +90,7 @@ type Plan struct {
 	Backoff map[string]Backoff
 	// Renewed are the containers that are stopped to be started again, by ID: remember them.
 	Renewed []string
-	// Anew are the runs that ended for all containers to be started anew, by ID; Pending tells that not all were since.
+	// Anew are the runs that ended for all containers to be started anew, by ID; Pending tells that none was since.
 	Anew    map[string]bool
 	Pending bool
 	// WakeAt is when to plan again if nothing happens before; zero is never.

@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"quintet.dev/quintet/components/kubelet/plan"
 	"quintet.dev/quintet/components/kubelet/runtime"
 )
 
@@ -15,8 +16,7 @@ func TestAllContainersRestarting(t *testing.T) {
 		Action:    v1.ContainerRestartRuleActionRestartAllContainers,
 		ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: v1.ContainerRestartRuleOnExitCodesOpIn, Values: []int32{42}},
 	}}
-	again := running("i", 1)
-	observed := &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{again, exited("i", 0, 0), exited("a", 0, 42), exited("b", 0, 137)}}
+	observed := &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{exited("i", 0, 0), exited("a", 0, 42), exited("b", 0, 137)}}
 	in := &Input{
 		Pod: p, Now: now, Runtime: "docker", Observed: observed,
 		Anew: map[string]bool{"i-end": true, "a-end": true, "b-end": true}, Restarting: true,
@@ -29,17 +29,29 @@ func TestAllContainersRestarting(t *testing.T) {
 		if last := cs.LastTerminationState.Terminated; last == nil || last.Reason != "RestartingAllContainers" || last.ExitCode != 137 {
 			t.Errorf("%s ended: %+v", cs.Name, last)
 		}
-	}
-	if summary(s.ContainerStatuses[0]) != "RestartingAllContainers" || summary(s.InitContainerStatuses[0]) != "running" {
-		t.Errorf("%+v", s)
+		if got := summary(cs); got != "RestartingAllContainers" || cs.RestartCount != 1 {
+			t.Errorf("%s is %s, %d", cs.Name, got, cs.RestartCount)
+		}
 	}
 	for kind, want := range map[v1.PodConditionType]v1.ConditionStatus{v1.PodInitialized: v1.ConditionTrue, v1.AllContainersRestarting: v1.ConditionTrue} {
 		if c := find(s.Conditions, kind); c == nil || c.Status != want {
 			t.Errorf("%s: %+v", kind, c)
 		}
 	}
+	// From when the first runs the others wait as those of any pod do.
+	observed.Containers = append([]runtime.Container{running("i", 1)}, observed.Containers...)
 	in.Restarting, in.Previous = false, &s
+	in.Waiting = map[string]plan.Waiting{"b": {Reason: "ErrImagePull"}}
 	s = Compute(in)
+	for i, want := range []string{"PodInitializing", "ErrImagePull"} {
+		cs := s.ContainerStatuses[i]
+		if last := cs.LastTerminationState.Terminated; summary(cs) != want || cs.RestartCount != 1 || last == nil || last.Reason != "RestartingAllContainers" {
+			t.Errorf("%s afterwards: %+v", cs.Name, cs)
+		}
+	}
+	if summary(s.InitContainerStatuses[0]) != "running" || s.Phase != v1.PodRunning {
+		t.Errorf("afterwards: %s, %+v", s.Phase, s.InitContainerStatuses)
+	}
 	if c := find(s.Conditions, v1.AllContainersRestarting); c == nil || c.Status != v1.ConditionFalse {
 		t.Errorf("afterwards: %+v", c)
 	}

@@ -40,23 +40,20 @@ func (in *Input) container(c *v1.Container, waiting string) v1.ContainerStatus {
 		cs.Ready = *cs.Started && in.Ready[run.ID]
 	}
 	if run != nil && in.Anew[run.ID] && !in.Done {
+		cs.RestartCount++
 		cs.LastTerminationState = cs.State
-		cs.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: anewReason, Message: anewMessage}}
+		cs.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: waiting}}
+		if in.Restarting {
+			cs.State.Waiting.Reason, cs.State.Waiting.Message = anewReason, anewMessage
+		}
 	}
-	if explained && cs.State.Running == nil && !in.Anew[idOf(run)] {
+	if explained && cs.State.Running == nil {
 		if cs.State.Terminated != nil {
 			cs.LastTerminationState = cs.State
 		}
 		cs.State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: why.Reason, Message: why.Message}}
 	}
 	return cs
-}
-
-func idOf(run *runtime.Container) string {
-	if run == nil {
-		return ""
-	}
-	return run.ID
 }
 
 func (in *Input) identify(run *runtime.Container, cs *v1.ContainerStatus) {

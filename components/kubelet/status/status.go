@@ -35,7 +35,7 @@ type Input struct {
 	// Unmounted tells that the pod's volumes are not there yet: no container can start, whatever the sandbox.
 	Unmounted bool
 
-	// Anew are runs that ended for all containers to be started anew, by ID; Restarting tells that not all were since.
+	// Anew are runs that ended for all containers to be started anew, by ID; Restarting tells that none was since.
 	Anew       map[string]bool
 	Restarting bool
 
