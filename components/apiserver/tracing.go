@@ -8,7 +8,6 @@ import (
 	"os"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/sdk/resource"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -18,11 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	apiserverapi "k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/apis/apiserver/install"
-	auditapi "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/tracing"
 	tracingapi "k8s.io/component-base/tracing/api/v1"
+
+	"quintet.dev/quintet/components/apiserver/steps"
 )
 
 // makeTracing sends spans of requests, and of what they ask the store, to a collector of OpenTelemetry
@@ -81,14 +81,10 @@ func (s *Server) traced() func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler { return filters.WithTracing(withAuditID(next), s.tracing) }
 }
 
-// longestAuditID is how much of a request's identity, which clients may choose, goes into its span.
-const longestAuditID = 64
-
 // withAuditID writes into the span of a request by which identity it is audited, also where nothing is.
 func withAuditID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := w.Header().Get(auditapi.HeaderAuditID)
-		trace.SpanFromContext(r.Context()).SetAttributes(attribute.String("audit-id", id[:min(len(id), longestAuditID)]))
+		trace.SpanFromContext(r.Context()).SetAttributes(steps.AuditID(w.Header()))
 		next.ServeHTTP(w, r)
 	})
 }

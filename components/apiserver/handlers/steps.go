@@ -3,8 +3,9 @@ package handlers
 import (
 	"go.opentelemetry.io/otel/attribute"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	auditapi "k8s.io/apiserver/pkg/apis/audit"
 	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
+
+	"quintet.dev/quintet/components/apiserver/steps"
 )
 
 // spans are what the verbs are called in traces. Watches go on, and connections are somebody else's.
@@ -18,12 +19,12 @@ func (c *call) traits() []attribute.KeyValue {
 	if ip := utilnet.GetClientIP(c.r); ip != nil {
 		client = ip.String()
 	}
-	id, agent := c.w.Header().Get(auditapi.HeaderAuditID), utilnet.GetHTTPClient(c.r)
+	agent := utilnet.GetHTTPClient(c.r)
 	if len(agent) > longestAgent {
 		agent = agent[:longestAgent] + "...TRUNCATED"
 	}
 	return []attribute.KeyValue{
-		attribute.String("accept", c.r.Header.Get("Accept")), attribute.String("audit-id", id[:min(len(id), longestAuditID)]),
+		attribute.String("accept", c.r.Header.Get("Accept")), steps.AuditID(c.w.Header()),
 		attribute.String("client", client), attribute.String("api-group", c.info.APIGroup), attribute.String("api-version", c.info.APIVersion),
 		attribute.String("name", c.info.Name), attribute.String("subresource", c.info.Subresource), attribute.String("namespace", c.info.Namespace),
 		attribute.String("protocol", c.r.Proto), attribute.String("resource", c.info.Resource),
@@ -32,11 +33,8 @@ func (c *call) traits() []attribute.KeyValue {
 	}
 }
 
-// How much is told of what clients may choose, in bytes.
-const (
-	longestAuditID = 64
-	longestAgent   = 1024
-)
+// longestAgent is how much is told of what clients call themselves, in bytes.
+const longestAgent = 1024
 
 // serialized encodes and sends an answer: what audit adds up, and traces show, as one thing.
 func (c *call) serialized(send func() error) error {

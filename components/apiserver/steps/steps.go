@@ -4,10 +4,12 @@ package steps
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
+	auditapi "k8s.io/apiserver/pkg/apis/audit"
 	"k8s.io/klog/v2"
 )
 
@@ -92,6 +94,15 @@ func (s *Steps) told(took time.Duration, traits []attribute.KeyValue) []any {
 		out = append(out, d.name, d.after)
 	}
 	return out
+}
+
+// longestAuditID is how much is told, in bytes, of the identity by which a request is audited: clients may choose it.
+const longestAuditID = 64
+
+// AuditID is the trait by which a request is found in the audit log; header is that of its answer.
+func AuditID(header http.Header) attribute.KeyValue {
+	id := header.Get(auditapi.HeaderAuditID)
+	return attribute.String("audit-id", id[:min(len(id), longestAuditID)])
 }
 
 // Part begins a span of a part of what ctx is about, which the caller ends, and returns the context for what is done in it. If nobody

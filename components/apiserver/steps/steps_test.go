@@ -3,6 +3,7 @@ package steps
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -86,5 +87,17 @@ func TestFree(t *testing.T) {
 		s.End(ctx, traits)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestAuditID: of a long identity only the beginning is told.
+func TestAuditID(t *testing.T) {
+	long := strings.Repeat("x", 100)
+	for id, want := range map[string]string{"": "", "7": "7", long: long[:64]} {
+		header := http.Header{}
+		header.Set("Audit-ID", id)
+		if got := AuditID(header); got.Key != "audit-id" || got.Value.AsString() != want {
+			t.Errorf("%q: %+v", id, got)
+		}
 	}
 }
