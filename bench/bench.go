@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 )
 
@@ -15,6 +17,11 @@ import (
 type Options struct {
 	// Bin is the folder with the programs (etcd, kube-apiserver).
 	Bin string
+	// server is the kube-apiserver that is measured.
+	server string
+	// Beside is another kube-apiserver, such as another release's or another project's, on which the sections that take one with
+	// etcd are measured, too; "" is none.
+	Beside string
 	// Clients work at once, each with a connection of its own.
 	Clients int
 	// Duration bounds each load.
@@ -27,6 +34,15 @@ type Options struct {
 	Progress io.Writer
 }
 
+// beside are the options with which the other kube-apiserver is measured, and the same etcd.
+func (o Options) beside() Options {
+	o.server = o.Beside
+	return o
+}
+
+// frequency is the unit of what is better the more it is.
+const frequency = "1/s"
+
 // Measure is one number and, where there is one, the limit that it is held against.
 type Measure struct {
 	Section string  `json:"section"`
@@ -36,6 +52,8 @@ type Measure struct {
 	// Limit was measured in the same run; 0 when there is none. Against says what it is.
 	Limit   float64 `json:"limit,omitempty"`
 	Against string  `json:"against,omitempty"`
+	// Beside is what the other kube-apiserver took, with the same etcd; 0 when there is none.
+	Beside float64 `json:"beside,omitempty"`
 	// Aim is what the project wants to reach on a machine with two cores, also as a ratio where machines differ; "" for none.
 	Aim string `json:"aim,omitempty"`
 }
@@ -48,20 +66,34 @@ func (m Measure) Ratio() float64 {
 	return m.Value / m.Limit
 }
 
+// Ahead is how many times as good the value is as what the other kube-apiserver took: less is better, but for what is counted
+// per second. 0 when there is no other.
+func (m Measure) Ahead() float64 {
+	switch {
+	case m.Beside == 0 || m.Value == 0:
+		return 0
+	case m.Unit == frequency:
+		return m.Value / m.Beside
+	}
+	return m.Beside / m.Value
+}
+
 // section measures one thing. It cleans up after itself.
 type section struct {
 	name string
 	run  func(ctx context.Context, o Options) ([]Measure, error)
+	// any says that the section takes any kube-apiserver that has upstream's flags.
+	any bool
 }
 
 func sections() []section {
 	return []section{
-		{"memory-server", memoryServer},
-		{"api", api},
-		{"crowd", crowd},
-		{"three-servers", several},
-		{"in-process", inProcess},
-		{"cluster", containers},
+		{name: "memory-server", run: memoryServer},
+		{name: "api", run: api, any: true},
+		{name: "crowd", run: crowd, any: true},
+		{name: "three-servers", run: several, any: true},
+		{name: "in-process", run: inProcess},
+		{name: "cluster", run: containers},
 	}
 }
 
@@ -79,32 +111,66 @@ func run(ctx context.Context, o Options, sections []section) ([]Measure, error) 
 		if o.Progress != nil {
 			fmt.Fprintf(o.Progress, "measuring %s\n", s.name)
 		}
-		measures, err := s.run(ctx, o)
+		measures, err := s.measure(ctx, o)
 		if err != nil {
 			failed = append(failed, fmt.Errorf("bench %s: %w", s.name, err))
-			continue
-		}
-		for i := range measures {
-			measures[i].Section = s.name
 		}
 		all = append(all, measures...)
 	}
 	return all, errors.Join(append(failed, ctx.Err())...)
 }
 
+// measure returns what the section measured, also beside an error of the other kube-apiserver.
+func (s section) measure(ctx context.Context, o Options) ([]Measure, error) {
+	o.server = filepath.Join(o.Bin, "kube-apiserver")
+	measures, err := s.run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	for i := range measures {
+		measures[i].Section = s.name
+	}
+	if !s.any || o.Beside == "" {
+		return measures, nil
+	}
+	if o.Progress != nil {
+		fmt.Fprintf(o.Progress, "measuring %s of %s\n", s.name, o.Beside)
+	}
+	others, err := s.run(ctx, o.beside())
+	if err != nil {
+		return measures, fmt.Errorf("%s: %w", o.Beside, err)
+	}
+	for i := range measures {
+		if same := slices.IndexFunc(others, func(m Measure) bool { return m.Name == measures[i].Name }); same >= 0 {
+			measures[i].Beside = others[same].Value
+		}
+	}
+	return measures, nil
+}
+
 // Write prints the measures as a table for people.
 func Write(w io.Writer, measures []Measure) error {
-	format := "%-14s %-38s %12s %-8s %8s  %-34s %s\n"
-	if _, err := fmt.Fprintf(w, format, "SECTION", "MEASURE", "VALUE", "UNIT", "RATIO", "AGAINST", "AIM"); err != nil {
+	compared := slices.ContainsFunc(measures, func(m Measure) bool { return m.Beside != 0 })
+	beside := func(value, times string) string {
+		if !compared {
+			return ""
+		}
+		return fmt.Sprintf("%12s %8s  ", value, times)
+	}
+	format := "%-14s %-38s %12s %-8s %s%8s  %-40s %s\n"
+	if _, err := fmt.Fprintf(w, format, "SECTION", "MEASURE", "VALUE", "UNIT", beside("BESIDE", "AHEAD"), "RATIO", "AGAINST", "AIM"); err != nil {
 		return err
 	}
 	for _, m := range measures {
-		ratio, against := "", ""
+		ratio, against, value, times := "", "", "", ""
 		if m.Limit != 0 {
 			ratio = fmt.Sprintf("%.2f", m.Ratio())
 			against = fmt.Sprintf("%s: %s", m.Against, number(m.Limit))
 		}
-		if _, err := fmt.Fprintf(w, format, m.Section, m.Name, number(m.Value), m.Unit, ratio, against, m.Aim); err != nil {
+		if m.Beside != 0 {
+			value, times = number(m.Beside), number(m.Ahead())+"x"
+		}
+		if _, err := fmt.Fprintf(w, format, m.Section, m.Name, number(m.Value), m.Unit, beside(value, times), ratio, against, m.Aim); err != nil {
 			return err
 		}
 	}

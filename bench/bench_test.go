@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -12,11 +14,11 @@ func TestRunGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	one := func(context.Context, Options) ([]Measure, error) { return []Measure{{Name: "time"}}, nil }
 	all := []section{
-		{"first", one},
-		{"second", func(context.Context, Options) ([]Measure, error) { return nil, broken }},
-		{"third", one},
-		{"fourth", func(context.Context, Options) ([]Measure, error) { cancel(); return nil, ctx.Err() }},
-		{"fifth", one},
+		{name: "first", run: one},
+		{name: "second", run: func(context.Context, Options) ([]Measure, error) { return nil, broken }},
+		{name: "third", run: one},
+		{name: "fourth", run: func(context.Context, Options) ([]Measure, error) { cancel(); return nil, ctx.Err() }},
+		{name: "fifth", run: one},
 	}
 	measures, err := run(ctx, Options{}, all)
 	if !errors.Is(err, broken) || !errors.Is(err, context.Canceled) {
@@ -24,5 +26,55 @@ func TestRunGoesOn(t *testing.T) {
 	}
 	if len(measures) != 2 || measures[0].Section != "first" || measures[1].Section != "third" {
 		t.Errorf("measures %+v", measures)
+	}
+}
+
+// TestBeside: another server is measured where any can be, and told beside the first one's measure of the same name.
+func TestBeside(t *testing.T) {
+	both := func(_ context.Context, o Options) ([]Measure, error) {
+		if o.server == "other/server" {
+			return []Measure{{Name: "gets", Value: 100, Unit: frequency}, {Name: "start", Value: 2000, Unit: "ms"}}, nil
+		}
+		if o.server != "bin/kube-apiserver" {
+			t.Errorf("server %q", o.server)
+		}
+		return []Measure{{Name: "start", Value: 50, Unit: "ms"}, {Name: "gets", Value: 400, Unit: frequency}, {Name: "alone", Value: 1}}, nil
+	}
+	all := []section{{name: "any", run: both, any: true}, {name: "own", run: both}}
+	measures, err := run(t.Context(), Options{Bin: "bin", Beside: "other/server"}, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ahead []float64
+	for _, m := range measures {
+		ahead = append(ahead, m.Ahead())
+	}
+	if want := []float64{40, 4, 0, 0, 0, 0}; !slices.Equal(ahead, want) {
+		t.Errorf("ahead %v, want %v", ahead, want)
+	}
+	var table strings.Builder
+	if err := Write(&table, measures); err != nil {
+		t.Fatal(err)
+	}
+	line := strings.Join(strings.Fields(table.String()), " ")
+	for _, want := range []string{"BESIDE AHEAD", "2000 40.0x", "100 4.00x"} {
+		if !strings.Contains(line, want) {
+			t.Errorf("no %q in\n%s", want, table.String())
+		}
+	}
+}
+
+// TestOtherFails: what was measured first is told, whatever the other server does.
+func TestOtherFails(t *testing.T) {
+	broken := errors.New("unknown flag")
+	one := func(_ context.Context, o Options) ([]Measure, error) {
+		if o.server == "other" {
+			return nil, broken
+		}
+		return []Measure{{Name: "time"}}, nil
+	}
+	measures, err := run(t.Context(), Options{Beside: "other"}, []section{{name: "first", run: one, any: true}})
+	if !errors.Is(err, broken) || len(measures) != 1 {
+		t.Errorf("measures %v, error %v", measures, err)
 	}
 }

@@ -71,7 +71,7 @@ func crowd(ctx context.Context, o Options) ([]Measure, error) {
 	}
 	full, err := resident(s.pid())
 	return []Measure{
-		{Name: fmt.Sprintf("create, %d objects", objects), Value: float64(objects) / took.Seconds(), Unit: "1/s"},
+		{Name: fmt.Sprintf("create, %d objects", objects), Value: float64(objects) / took.Seconds(), Unit: frequency},
 		{Name: "longest wait for a get meanwhile", Value: milliseconds(longest), Unit: "ms", Aim: "≤ 100 ms"},
 		{Name: fmt.Sprintf("resident, %d objects", objects), Value: full, Unit: "MiB"},
 	}, err

@@ -23,9 +23,9 @@ type process struct {
 	exited  chan error
 }
 
-// start runs a program of bin with args.
-func start(bin, name string, args ...string) (*process, error) {
-	p := &process{name: name, cmd: exec.Command(filepath.Join(bin, name), args...), exited: make(chan error, 1)}
+// start runs a program with args.
+func start(program string, args ...string) (*process, error) {
+	p := &process{name: filepath.Base(program), cmd: exec.Command(program, args...), exited: make(chan error, 1)}
 	p.cmd.Stdout, p.cmd.Stderr = &p.log, &p.log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it does not outlive a crash of ours
 	p.started = time.Now()

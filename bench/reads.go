@@ -26,7 +26,7 @@ func reads(ctx context.Context, o Options, r *rig, clients []*kubernetes.Clients
 		return nil, err
 	}
 	out := []Measure{
-		{Name: fmt.Sprintf("get, %d clients", o.Clients), Value: gets, Unit: "1/s"},
+		{Name: fmt.Sprintf("get, %d clients", o.Clients), Value: gets, Unit: frequency},
 		{Name: "server CPU per get", Value: cost, Unit: "ms", Limit: r.raw.cpu, Against: rawCPU, Aim: "≤ 0.08 ms, 0.8x"},
 	}
 	const table = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -45,8 +45,8 @@ func several(ctx context.Context, o Options) ([]Measure, error) {
 	}
 	const against = "one server, 1/s"
 	return []Measure{
-		{Name: fmt.Sprintf("create, %d clients of 3 servers", o.Clients), Value: all, Unit: "1/s", Limit: one, Against: against},
-		{Name: fmt.Sprintf("get, %d clients of 3 servers", o.Clients), Value: allGet, Unit: "1/s", Limit: oneGet, Against: against},
+		{Name: fmt.Sprintf("create, %d clients of 3 servers", o.Clients), Value: all, Unit: frequency, Limit: one, Against: against},
+		{Name: fmt.Sprintf("get, %d clients of 3 servers", o.Clients), Value: allGet, Unit: frequency, Limit: oneGet, Against: against},
 	}, nil
 }
 

@@ -71,7 +71,7 @@ func fanOut(ctx context.Context, o Options, r *rig, clients []*kubernetes.Client
 	cancel()
 	_ = group.Wait()
 	return []Measure{
-		{Name: fmt.Sprintf("watch deliveries to %d watchers", watchers), Value: watchers * changes / took.Seconds(), Unit: "1/s",
+		{Name: fmt.Sprintf("watch deliveries to %d watchers", watchers), Value: watchers * changes / took.Seconds(), Unit: frequency,
 			Limit: r.raw.perSecond, Against: rawRate, Aim: "≥ 352000/s, 17x"},
 		{Name: "server CPU per delivery", Value: milliseconds(after-before) * 1000 / (watchers * changes), Unit: "µs"},
 		{Name: "clients' CPU per delivery", Value: milliseconds(clientAfter-clientBefore) * 1000 / (watchers * changes), Unit: "µs"},

@@ -48,7 +48,7 @@ func writes(ctx context.Context, o Options, r *rig, clients []*kubernetes.Client
 			return nil, fmt.Errorf("%s: %w", w.name, err)
 		}
 		out = append(out,
-			Measure{Name: fmt.Sprintf("%s, %d clients", w.name, o.Clients), Value: perSecond, Unit: "1/s", Limit: r.raw.perSecond,
+			Measure{Name: fmt.Sprintf("%s, %d clients", w.name, o.Clients), Value: perSecond, Unit: frequency, Limit: r.raw.perSecond,
 				Against: rawRate, Aim: w.rateAim},
 			Measure{Name: "server CPU per " + w.name, Value: cost, Unit: "ms", Limit: r.raw.cpu, Against: rawCPU, Aim: w.costAim})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"time"
@@ -16,9 +17,9 @@ import (
 
 // benchFlags are the flags of `quintet bench`.
 type benchFlags struct {
-	bin, only, output string
-	clients, pods     int
-	duration          time.Duration
+	bin, beside, only, output string
+	clients, pods             int
+	duration                  time.Duration
 }
 
 func (a *app) bench() *cobra.Command {
@@ -27,12 +28,14 @@ func (a *app) bench() *cobra.Command {
 		Use:   "bench",
 		Short: "Measure how fast the players are, each against a limit taken in the same run",
 		Example: `  quintet bench
-  quintet bench --only '^api$' --output json`,
+  quintet bench --only '^api$' --output json
+  quintet bench --only '^api$' --beside ~/upstream/kube-apiserver`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runBench(cmd.Context(), f) },
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.bin, "bin", "", "folder with the programs; the default is that of this one")
+	fs.StringVar(&f.beside, "beside", "", "another kube-apiserver, such as upstream's, that is measured in the same run and the same way")
 	fs.StringVar(&f.only, "only", "", "regular expression over the names of sections")
 	fs.IntVar(&f.clients, "clients", 32, "clients that work at once")
 	fs.IntVar(&f.pods, "pods", 10000, "pods that lists return")
@@ -42,11 +45,17 @@ func (a *app) bench() *cobra.Command {
 }
 
 func (a *app) runBench(ctx context.Context, f benchFlags) error {
-	o := bench.Options{Bin: f.bin, Clients: f.clients, Duration: f.duration, Pods: f.pods, Progress: a.err}
+	o := bench.Options{Bin: f.bin, Beside: f.beside, Clients: f.clients, Duration: f.duration, Pods: f.pods, Progress: a.err}
 	if f.only != "" {
 		var err error
 		if o.Only, err = regexp.Compile(f.only); err != nil {
 			return fmt.Errorf("--only: %w", err)
+		}
+	}
+	if o.Beside != "" {
+		var err error
+		if o.Beside, err = exec.LookPath(o.Beside); err != nil {
+			return fmt.Errorf("--beside: %w", err)
 		}
 	}
 	if o.Pods < o.Clients {
