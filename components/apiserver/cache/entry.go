@@ -60,11 +60,13 @@ func (e *Entry) In(kind *kinds.Kind, v *kinds.Version) (kinds.Object, error) {
 // Shape is how much of an object a format shows.
 type Shape int
 
-// The shapes. Tables are made by serial.WriteTable from rows whose objects are of either.
+// The shapes. Tables are made by serial.WriteTable from rows of lines and, if they are wanted, objects of one of the others. Only
+// the lines of built-in kinds have a format, which is JSON.
 const (
 	Whole           Shape = iota
 	Metadata              // PartialObjectMetadata
 	MetadataV1beta1       // the same in meta.k8s.io/v1beta1
+	Line                  // serial.Line
 )
 
 // Format is one way to encode the objects of a kind. Formats come from Cache.Format and are compared by pointer.

@@ -47,6 +47,9 @@ func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
 					&Format{of: kind, Version: v, Media: media, Shape: shape, Kind: gvk, budget: budget}
 			}
 		}
+		if kind.Custom == nil {
+			formats[formatKey{v.GroupVersion, serial.JSON, Line}] = &Format{of: kind, Version: v, Media: serial.JSON, Shape: Line, budget: budget}
+		}
 	}
 	return formats
 }
@@ -55,6 +58,9 @@ func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
 func (f *Format) Encode(obj kinds.Object) ([]byte, error) { return f.encode(&Entry{Object: obj}) }
 
 func (f *Format) encode(e *Entry) ([]byte, error) {
+	if f.Shape == Line {
+		return f.line(e.Object)
+	}
 	obj := e.Object
 	if f.Shape == Whole || f.Version.Coerce != nil { // the metadata of custom resources may differ by version
 		var err error
@@ -66,4 +72,12 @@ func (f *Format) encode(e *Entry) ([]byte, error) {
 		return serial.Body(f.of.Metadata(obj), f.Kind, f.Media)
 	}
 	return serial.Body(obj, f.Kind, f.Media)
+}
+
+func (f *Format) line(obj kinds.Object) ([]byte, error) {
+	var conditions []metav1.TableRowCondition
+	if f.of.RowConditions != nil {
+		conditions = f.of.RowConditions(obj)
+	}
+	return serial.NewLine(f.of.Row(obj), conditions)
 }

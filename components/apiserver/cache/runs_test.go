@@ -37,7 +37,9 @@ func TestZippedTables(t *testing.T) {
 				for _, c := range e.Object.(*corev1.Pod).Status.ContainerStatuses {
 					cells = append(cells, ages.Age(c.LastTerminationState.Terminated.FinishedAt))
 				}
-				if !yield(serial.Row{Cells: cells, Object: body}, err) {
+				f.must(err)
+				line, err := serial.NewLine(cells, nil)
+				if !yield(serial.Row{Line: line, Object: body}, err) {
 					return
 				}
 			}

@@ -79,19 +79,24 @@ func (c *call) plainTable(code int, obj runtime.Object) error {
 		return err
 	}
 	accessor := obj.(metav1.Object)
-	row := serial.Row{}
+	var cells []any
 	t := serial.Table{
 		Kind: serial.TableKind(c.choice.Version), Columns: c.columns(),
 		Meta: metav1.ListMeta{ResourceVersion: accessor.GetResourceVersion()}, Now: c.api.config.Clock.Now(),
 	}
 	if scale, ok := obj.(*autoscalingv1.Scale); ok && c.isScale() {
-		t.Columns, row.Cells = scaleColumns(), scaleRow(scale)
+		t.Columns, cells = scaleColumns(), scaleRow(scale)
 		if c.kind.Custom != nil {
 			t.Columns = customScaleColumns()
 		}
 	} else {
-		row.Cells = c.cells(obj.(kinds.Object))
+		cells = c.cells(obj.(kinds.Object))
 	}
+	line, err := serial.NewLine(cells, nil)
+	if err != nil {
+		return err
+	}
+	row := serial.Row{Line: line}
 	switch include {
 	case metav1.IncludeNone:
 	case metav1.IncludeObject:
@@ -115,10 +120,14 @@ func (c *call) rows(include metav1.IncludeObjectPolicy) cache.Rows {
 	default:
 		rows.Format = c.format(serial.JSON, metadataShape(c.choice))
 	}
+	var lines *cache.Format
+	if c.kind.Custom == nil {
+		lines = c.format(serial.JSON, cache.Line)
+	}
 	rows.Make = func(entries []*cache.Entry) iter.Seq2[serial.Row, error] {
 		return func(yield func(serial.Row, error) bool) {
 			for _, e := range entries {
-				row, err := c.row(e, rows.Format)
+				row, err := c.row(e, lines, rows.Format)
 				if !yield(row, err) || err != nil {
 					return
 				}
@@ -128,21 +137,28 @@ func (c *call) rows(include metav1.IncludeObjectPolicy) cache.Rows {
 	return rows
 }
 
-func (c *call) row(e *cache.Entry, f *cache.Format) (row serial.Row, err error) {
-	shown, err := c.toWork(e)
-	if err != nil {
-		return row, err
-	}
+// row is an object in the formats of lines and of what goes with them; nil for lines makes them of this version, and for the other
+// means that nothing does.
+func (c *call) row(e *cache.Entry, lines, f *cache.Format) (row serial.Row, err error) {
 	begin := c.times.Begin()
-	row.Cells = c.cells(shown.Object)
-	c.times.Add(spent.Transform, begin)
-	if c.kind.RowConditions != nil {
-		row.Conditions = c.kind.RowConditions(e.Object)
+	if lines != nil {
+		row.Line, err = e.Encoded(lines)
+	} else {
+		row.Line, err = c.line(e)
 	}
-	if f != nil {
+	c.times.Add(spent.Transform, begin)
+	if f != nil && err == nil {
 		row.Object, err = e.Encoded(f)
 	}
 	return row, err
+}
+
+func (c *call) line(e *cache.Entry) (serial.Line, error) {
+	shown, err := c.toWork(e)
+	if err != nil {
+		return nil, err
+	}
+	return serial.NewLine(c.cells(shown.Object), nil)
 }
 
 // indented makes JSON that people read, which can't be streamed.

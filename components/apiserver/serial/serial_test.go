@@ -134,13 +134,19 @@ func TestTable(t *testing.T) {
 		Rows: []metav1.TableRow{
 			{Cells: []any{"p", 1, nil}, Object: runtime.RawExtension{Raw: []byte(`{"kind":"Pod"}`)}},
 			{Cells: []any{"<q>", "ä\"\\\n", true, int64(-3), int32(4), 1.5, ""}},
+			{Cells: []any{"ended"}, Conditions: []metav1.TableRowCondition{{Type: metav1.RowCompleted, Status: metav1.ConditionTrue, Reason: "Succeeded"}}},
 		},
 	}
 	var got bytes.Buffer
 	err := WriteTable(&got, JSON, Table{
 		Kind: TableKind("v1"), Meta: want.ListMeta, Columns: want.ColumnDefinitions,
 		Rows: func(yield func(Row, error) bool) {
-			_ = yield(Row{Cells: want.Rows[0].Cells, Object: want.Rows[0].Object.Raw}, nil) && yield(Row{Cells: want.Rows[1].Cells}, nil)
+			for _, row := range want.Rows {
+				line, err := NewLine(row.Cells, row.Conditions)
+				if !yield(Row{Line: line, Object: row.Object.Raw}, err) {
+					return
+				}
+			}
 		},
 	})
 	if err != nil {

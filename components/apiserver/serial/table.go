@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"iter"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,8 +19,7 @@ func TableKind(version string) schema.GroupVersionKind {
 
 // Row is one line of a table.
 type Row struct {
-	Cells      []any // may be Aging
-	Conditions []metav1.TableRowCondition
+	Line Line
 	// Object is the JSON body that goes with the row; nil means none (includeObject=None).
 	Object []byte
 }
@@ -34,13 +32,8 @@ type Table struct {
 	Rows    iter.Seq2[Row, error]
 	// NullIfEmpty writes null instead of no rows.
 	NullIfEmpty bool
-	// Now is when the table is read; cells may depend on it.
+	// Now is when the table is read; ages depend on it.
 	Now time.Time
-}
-
-// Aging is a cell whose text depends on when it is read. It tells until when the text is the same.
-type Aging interface {
-	At(now time.Time) (text string, until time.Time)
 }
 
 // WriteTable writes a table piece by piece; for errors see WriteList.
@@ -89,12 +82,8 @@ func writeTableJSON(w io.Writer, t Table) error {
 			out.write(comma)
 		}
 		first = false
-		text, err := lines.append(lines.text[:0], row)
-		if err != nil {
-			return err
-		}
-		lines.text = text
-		if err := out.write(text); err != nil {
+		lines.text = lines.append(lines.text[:0], row)
+		if err := out.write(lines.text); err != nil {
 			return err
 		}
 	}
@@ -124,94 +113,3 @@ func (t Table) head() ([]byte, error) {
 }
 
 var tableEnd = []byte("]}")
-
-// lines writes rows as they are at a time.
-type lines struct {
-	now   time.Time
-	until time.Time // when the text of a cell that was written becomes another; zero for never
-	text  []byte
-}
-
-func (l *lines) append(dst []byte, row Row) (_ []byte, err error) {
-	dst = append(dst, `{"cells":[`...)
-	for i, cell := range row.Cells {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		if dst, err = l.appendCell(dst, cell); err != nil {
-			return dst, err
-		}
-	}
-	dst = append(dst, ']')
-	if len(row.Conditions) > 0 {
-		conditions, err := json.Marshal(row.Conditions)
-		if err != nil {
-			return dst, err
-		}
-		dst = append(append(dst, `,"conditions":`...), conditions...)
-	}
-	dst = append(dst, `,"object":`...)
-	if row.Object == nil {
-		dst = append(dst, "null"...)
-	} else {
-		dst = append(dst, row.Object...)
-	}
-	return append(dst, '}'), nil
-}
-
-func (l *lines) appendCell(dst []byte, cell any) ([]byte, error) {
-	aging, ok := cell.(Aging)
-	if !ok {
-		return appendCell(dst, cell)
-	}
-	text, until := aging.At(l.now)
-	if l.until.IsZero() || until.Before(l.until) {
-		l.until = until
-	}
-	return appendCell(dst, text)
-}
-
-// appendCell writes the usual cells without reflection.
-func appendCell(dst []byte, cell any) ([]byte, error) {
-	switch v := cell.(type) {
-	case nil:
-		return append(dst, "null"...), nil
-	case bool:
-		return strconv.AppendBool(dst, v), nil
-	case int:
-		return strconv.AppendInt(dst, int64(v), 10), nil
-	case int32:
-		return strconv.AppendInt(dst, int64(v), 10), nil
-	case int64:
-		return strconv.AppendInt(dst, v, 10), nil
-	case string:
-		if out, ok := appendPlain(dst, v); ok {
-			return out, nil
-		}
-	}
-	value, err := json.Marshal(cell)
-	return append(dst, value...), err
-}
-
-// appendPlain writes a string as json.Marshal does, if it is made of plain letters and signs.
-func appendPlain(dst []byte, s string) ([]byte, bool) {
-	out := append(dst, '"')
-	for i := range len(s) {
-		switch c := s[i]; c {
-		case '<':
-			out = append(out, `\u003c`...)
-		case '>':
-			out = append(out, `\u003e`...)
-		case '&':
-			out = append(out, `\u0026`...)
-		case '"', '\\':
-			return dst, false
-		default:
-			if c < ' ' || c >= 0x7f {
-				return dst, false
-			}
-			out = append(out, c)
-		}
-	}
-	return append(out, '"'), true
-}

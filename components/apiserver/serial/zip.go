@@ -93,9 +93,7 @@ func RowSegment(rows iter.Seq2[Row, error], now time.Time) (s Segment, until tim
 		if len(l.text) > 0 {
 			l.text = append(l.text, ',')
 		}
-		if l.text, err = l.append(l.text, row); err != nil {
-			return s, until, err
-		}
+		l.text = l.append(l.text, row)
 	}
 	return deflate(l.text), l.until, nil
 }
