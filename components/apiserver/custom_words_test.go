@@ -63,6 +63,14 @@ func TestCustomResourceRefusals(t *testing.T) {
 			422, `strict decoding error: unknown field \"spec\"`},
 		"a definition as it is stored": {"POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json", `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`,
 			400, `the API version in the data (apiextensions.k8s.io/v1beta1) does not match the expected API version (apiextensions.k8s.io/v1)`},
+		"a kind of another name": {"PATCH", all + "/a", "application/merge-patch+json", `{"kind":"Other","metadata":{"name":"b"}}`,
+			400, `the name of the object (b) does not match the name on the URL (a)`},
+		"a written kind of another name": {"PUT", all + "/a", "application/json", `{"apiVersion":"example.com/v1","kind":"Other","metadata":{"name":"b"}}`,
+			400, `the name of the object (b) does not match the name on the URL (a)`},
+		"a version taken away": {"PATCH", all + "/a", "application/merge-patch+json", `{"apiVersion":null}`,
+			500, `Internal error occurred: Object 'apiVersion' is missing in 'object has no apiVersion field'`},
+		"a version taken away of a status": {"PATCH", all + "/a/status", "application/merge-patch+json", `{"apiVersion":"","status":{"phase":"x"}}`,
+			500, `Internal error occurred: Object 'apiVersion' is missing in 'object has no apiVersion field'`},
 		"a patched kind": {"PATCH", all + "/a", "application/merge-patch+json", `{"kind":"Other"}`,
 			422, `Other.example.com \"a\" is invalid: kind: Invalid value: \"Other\": must be Widget`},
 		"a patched version": {"PATCH", all + "/a", "application/merge-patch+json", `{"apiVersion":"example.com/v9"}`,
@@ -92,7 +100,8 @@ func TestStatusOfAnotherVersion(t *testing.T) {
 		{"PATCH", "application/merge-patch+json", `{"apiVersion":"example.com/v1beta1","status":{"phase":"one"}}`, "one"},
 		{"PATCH", "application/json-patch+json", `[{"op":"replace","path":"/apiVersion","value":"example.com/v9"}]`, ""},
 		{"PATCH", "application/merge-patch+json", `{"kind":"Other","status":{"phase":"two"}}`, "two"},
-		{"PUT", "application/json", `{"apiVersion":"example.com/v1","kind":"Other","metadata":{"name":"a","resourceVersion":"RV"},"status":{"phase":"three"}}`, "three"},
+		{"PATCH", "application/merge-patch+json", `{"kind":"Other","status":{"phase":"again","unknown":1}}`, "again"},
+		{"PUT", "application/json", `{"apiVersion":"example.com/v1","kind":"Other","metadata":{"name":"a","resourceVersion":"RV"},"status":{"phase":"three","unknown":1}}`, "three"},
 	} {
 		now, err := f.dynamic.Resource(widgets).Namespace("default").Get(t.Context(), "a", metav1.GetOptions{})
 		if err != nil {
@@ -107,6 +116,16 @@ func TestStatusOfAnotherVersion(t *testing.T) {
 		if err := json.Unmarshal([]byte(text), &got); err != nil || code != 200 || got.APIVersion != "example.com/v1" || got.Kind != "Widget" || got.Spec.Color != "red" || got.Status.Phase != c.phase {
 			t.Errorf("%s: %d %s", c.body, code, text)
 		}
+		if strings.Contains(text, "unknown") {
+			t.Errorf("%s: what the schema doesn't know is there: %s", c.body, text)
+		}
+		if known := strings.Contains(c.body, "v1beta1"); known != strings.Contains(text, "managedFields") {
+			t.Errorf("%s: managed: %s", c.body, text)
+		}
+	}
+	code, text := f.sent(t, "PATCH", status, "application/merge-patch+json", `{"kind":"Other","status":{"phase":3}}`)
+	if code != 422 || !strings.Contains(text, `"kind":"Other"`) {
+		t.Errorf("what is wrong is told of another kind: %d %s", code, text)
 	}
 }
 

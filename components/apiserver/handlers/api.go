@@ -308,8 +308,9 @@ type call struct {
 	namespace, name string
 	times           *spent.Times // nil if nobody wants to know
 	steps           steps.Steps
-	answering       time.Time // since when, for them
-	strange         bool      // admission changed the object: there may be something in it that its schema doesn't know
+	answering       time.Time         // since when, for them
+	strange         bool              // there may be something in the object that its schema doesn't know: admission changed it, say
+	alien           *schema.GroupKind // what a status that was written said that it is of, if there is no such version of the kind
 }
 
 func (c *call) key() string { return c.cache.Key(c.namespace, c.name) }

@@ -138,12 +138,13 @@ func (d *door) onlyStatus() bool {
 }
 
 // renamed makes of an object whose status is written one of the kind that the request is about, and tells by which version's rules its
-// status is to be completed: by none, if there is no such version.
-func (d *door) renamed(obj runtime.Object, gvk schema.GroupVersionKind) *kinds.Version {
-	obj.GetObjectKind().SetGroupVersionKind(d.gvk)
-	if v := d.kind.Readable(gvk.GroupVersion()); v != nil && gvk.Kind == d.kind.Name {
+// status is to be completed: by none, if there is no such version. Then nobody has looked for what the schema doesn't know.
+func (c *call) renamed(obj runtime.Object, gvk schema.GroupVersionKind) *kinds.Version {
+	obj.GetObjectKind().SetGroupVersionKind(c.gvk)
+	if v := c.kind.Readable(gvk.GroupVersion()); v != nil && gvk.Kind == c.kind.Name {
 		return v
 	}
+	c.alien, c.strange = new(gvk.GroupKind()), true
 	return &kinds.Version{}
 }
 

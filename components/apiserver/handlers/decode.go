@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -147,10 +148,8 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 			c.renamed(got, *gvk)
 			return nil
 		}
-		if obj := got.(kinds.Object); c.verb != "create" || c.ending(obj) == nil {
-			return otherKind(got, obj.GetName(), want)
-		}
-		return c.ending(got.(kinds.Object))
+		obj := got.(kinds.Object)
+		return cmp.Or(c.misplaced(obj), otherKind(got, obj.GetName(), want))
 	case (got != into || (gvk != nil && gvk.Kind != want.Kind)) && c.kind.Custom != nil && c.isScale():
 		return c.unreadableScale()
 	case got != into || (gvk != nil && gvk.Kind != want.Kind):
@@ -159,6 +158,15 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 		return c.strictness(err, gvk, want, body, validation)
 	}
 	return nil
+}
+
+// misplaced is what is wrong with a body before anybody looks at which kind it is of: it is another object than the URL names, or
+// there can't be a new one.
+func (c *call) misplaced(obj kinds.Object) error {
+	if c.verb == "create" {
+		return c.ending(obj)
+	}
+	return c.sameName(obj)
 }
 
 // notConverted says that one kind isn't another, as upstream's conversion does: by the names of Go types.

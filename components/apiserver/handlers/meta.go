@@ -85,8 +85,11 @@ func (c *call) sameName(obj metav1.Object) error {
 	}
 }
 
-// groupKind is what errors about the content call the kind: by its own group, whichever it was asked for in.
+// groupKind is what errors about the content call the kind: by its own group, whichever it was asked for in, or as the content does.
 func (c *call) groupKind() schema.GroupKind {
+	if c.alien != nil {
+		return *c.alien
+	}
 	return schema.GroupKind{Group: c.kind.Hub.Group, Kind: c.kind.Name}
 }
 

@@ -181,8 +181,13 @@ func (d *door) disown(live kinds.Object) {
 	}
 }
 
-// track books the difference between old (nil for a new object) and obj on its manager, and returns obj.
+// track books the difference between old (nil for a new object) and obj on its manager, and returns obj. Of what is unknown nobody can
+// tell the difference: nobody manages anything then.
 func (c *call) track(old, obj kinds.Object, manager string) kinds.Object {
+	if c.alien != nil {
+		obj.SetManagedFields(nil)
+		return obj
+	}
 	if entries, ok := c.booked(old, obj, manager); ok {
 		obj.SetManagedFields(entries)
 		c.ownEntries(obj)
