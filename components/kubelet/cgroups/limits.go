@@ -101,7 +101,7 @@ func spare(dir, file, usage string, limit int64) error {
 	if before, err := read(dir, file); err == nil && before <= limit {
 		return nil
 	}
-	return fmt.Errorf("attempting to set pod memory limit (%d) below current usage (%d)", limit, used)
+	return fmt.Errorf("cannot decrease memory limits: attempting to set pod memory limit (%d) below current usage (%d)", limit, used)
 }
 
 func read(dir, file string) (int64, error) {

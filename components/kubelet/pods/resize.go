@@ -407,7 +407,7 @@ func (w *worker) tryResize(ctx context.Context, action plan.Action, shrinks bool
 			return fmt.Errorf("unable to read memory usage of container %q: %w", action.Name, err)
 		}
 		if usage.MemoryBytes >= uint64(action.Resources.MemoryBytes) {
-			return fmt.Errorf("attempting to set container %q memory limit (%d) below current usage (%d)",
+			return fmt.Errorf("cannot decrease memory limits: attempting to set container %q memory limit (%d) below current usage (%d)",
 				action.Name, action.Resources.MemoryBytes, usage.MemoryBytes)
 		}
 	}

@@ -198,7 +198,7 @@ func TestResizeOfTheWholePodFails(t *testing.T) {
 	for range 2 {
 		follow()
 	}
-	const message = "attempting to set pod memory limit (500000) below current usage (1000000)"
+	const message = "cannot decrease memory limits: attempting to set pod memory limit (500000) below current usage (1000000)"
 	if c := w.resize.progress; c == nil || c.Reason != v1.PodReasonError || c.Message != message || c.ObservedGeneration != 2 {
 		t.Fatalf("under way: %+v", c)
 	}
