@@ -62,3 +62,18 @@ func TestAllContainersRestarting(t *testing.T) {
 		t.Errorf("of a pod without such a rule: %+v", c)
 	}
 }
+
+// A pod that was initialized once stays so, though an init container runs once more before any other did.
+func TestInitializedForGood(t *testing.T) {
+	in := &Input{
+		Pod: pod(v1.RestartPolicyAlways, []string{"i"}, "a"), Now: now, Runtime: "docker",
+		Observed: &runtime.Pod{Sandboxes: sandbox, Containers: []runtime.Container{running("i", 1)}},
+	}
+	for _, was := range []v1.ConditionStatus{v1.ConditionFalse, v1.ConditionTrue} {
+		in.Previous = &v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodInitialized, Status: was}}}
+		s := Compute(in)
+		if c := find(s.Conditions, v1.PodInitialized); c == nil || c.Status != was || s.Phase != v1.PodPending {
+			t.Errorf("it was %s: %s, %+v", was, s.Phase, c)
+		}
+	}
+}

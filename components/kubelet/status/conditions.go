@@ -68,8 +68,8 @@ func initialized(in *Input, s *v1.PodStatus) v1.PodCondition {
 		c.Reason = "PodCompleted"
 		return c
 	}
-	if anyRan(s.ContainerStatuses) {
-		return c // it was, else they would not have run
+	if before := find(in.Previous.Conditions, c.Type); before != nil && before.Status == v1.ConditionTrue || anyRan(s.ContainerStatuses) {
+		return c // what runs once more, in a new sandbox or as all are started anew, takes that from no pod
 	}
 	var incomplete []string
 	for i := range in.Pod.Spec.InitContainers {
