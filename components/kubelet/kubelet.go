@@ -184,6 +184,7 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 		}
 		config.Volumes = &volumes.Manager{
 			Root: c.RootDir, Objects: p.objects, Tokens: volumes.NewTokens(client, k.clock), Clock: k.clock, Allocatable: p.node.Allocatable,
+			MemoryLimit: func(pod *v1.Pod) int64 { return builder.PodLimits(pod).MemoryBytes },
 		}
 		p.services = newServices(client)
 		builder.Services = p.services.list

@@ -29,6 +29,8 @@ type Manager struct {
 	Clock   clock.PassiveClock
 	// Allocatable is what the node has, the limit of containers that have none.
 	Allocatable func() v1.ResourceList
+	// MemoryLimit is how much memory a pod may use, in bytes; 0 is no bound. nil knows of none.
+	MemoryLimit func(*v1.Pod) int64
 }
 
 // Mount makes the volumes of pod, or brings them up to date, and returns the path of each on the node. pod's
@@ -115,11 +117,7 @@ func (m *Manager) emptyDir(pod *v1.Pod, v *v1.Volume) (string, error) {
 		return "", err
 	}
 	if v.EmptyDir.Medium == v1.StorageMediumMemory {
-		var size int64
-		if v.EmptyDir.SizeLimit != nil {
-			size = v.EmptyDir.SizeLimit.Value()
-		}
-		if err := mountMemory(dir, size); err != nil {
+		if err := mountMemory(dir, m.memorySize(pod, v.EmptyDir)); err != nil {
 			_ = os.Remove(dir)
 			return "", fmt.Errorf("mount memory: %w", err)
 		}
@@ -138,6 +136,29 @@ func (m *Manager) emptyDir(pod *v1.Pod, v *v1.Volume) (string, error) {
 		return dir, os.Chmod(dir, mode|os.ModeSetgid)
 	}
 	return dir, nil
+}
+
+// memorySize is how large a volume in memory is, in bytes: no larger than what it asks for, what its pod may use, and what the node
+// has for pods (KEP-1967). 0 leaves it to the kernel.
+func (m *Manager) memorySize(pod *v1.Pod, dir *v1.EmptyDirVolumeSource) int64 {
+	var bounds []int64
+	if m.Allocatable != nil {
+		memory := m.Allocatable()[v1.ResourceMemory]
+		bounds = append(bounds, memory.Value())
+	}
+	if m.MemoryLimit != nil {
+		bounds = append(bounds, m.MemoryLimit(pod))
+	}
+	if dir.SizeLimit != nil {
+		bounds = append(bounds, dir.SizeLimit.Value())
+	}
+	var size int64
+	for _, bound := range bounds {
+		if bound > 0 && (size == 0 || bound < size) {
+			size = bound
+		}
+	}
+	return size
 }
 
 func fsGroup(pod *v1.Pod) *int64 {

@@ -12,9 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
@@ -209,8 +211,36 @@ func TestKindsOfVolumes(t *testing.T) {
 	}
 }
 
+// A volume in memory is no larger than anything that bounds it.
+func TestMemorySize(t *testing.T) {
+	for name, test := range map[string]struct {
+		asks              string
+		limit, node, want int64
+	}{
+		"nothing known":    {},
+		"what it asks for": {asks: "10", limit: 20, node: 30, want: 10},
+		"its pod's limit":  {asks: "25", limit: 20, node: 30, want: 20},
+		"none of its own":  {limit: 20, node: 30, want: 20},
+		"all of the node":  {node: 30, want: 30},
+		"less than asked":  {asks: "40", node: 30, want: 30},
+		"asks for nothing": {asks: "0", node: 30, want: 30},
+	} {
+		m := &Manager{MemoryLimit: func(*v1.Pod) int64 { return test.limit }, Allocatable: func() v1.ResourceList {
+			return v1.ResourceList{v1.ResourceMemory: *resource.NewQuantity(test.node, resource.BinarySI)}
+		}}
+		dir := &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}
+		if test.asks != "" {
+			dir.SizeLimit = new(resource.MustParse(test.asks))
+		}
+		if got := m.memorySize(&v1.Pod{}, dir); got != test.want {
+			t.Errorf("%s: %d, want %d", name, got, test.want)
+		}
+	}
+}
+
 func TestRemoveTakesMemoryVolumesAway(t *testing.T) {
 	m, _ := manager(t, fake.NewClientset())
+	m.MemoryLimit = func(*v1.Pod) int64 { return 1 << 20 }
 	paths, err := m.Mount(t.Context(), podWith(v1.Volume{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}}}))
 	if errors.Is(err, os.ErrPermission) {
 		t.Skip("not allowed to mount")
@@ -220,6 +250,10 @@ func TestRemoveTakesMemoryVolumesAway(t *testing.T) {
 	}
 	if info, err := os.Stat(paths["v"]); err != nil || info.Mode() != 0o777|os.ModeDir|os.ModeSticky {
 		t.Errorf("mode: %v, %v", info.Mode(), err)
+	}
+	var space unix.Statfs_t
+	if err := unix.Statfs(paths["v"], &space); err != nil || space.Blocks*uint64(space.Bsize) != 1<<20 {
+		t.Errorf("size: %d blocks of %d, %v", space.Blocks, space.Bsize, err)
 	}
 	if points, err := mountPoints(m.Root); err != nil || !slices.Contains(points, paths["v"]) {
 		t.Errorf("not mounted: %v, %v", points, err)
