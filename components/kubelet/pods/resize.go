@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelper "k8s.io/component-helpers/resource"
-	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/kubelet/cgroups"
 	"quintet.dev/quintet/components/kubelet/plan"
@@ -103,7 +102,8 @@ func (r *resize) begin(pod *v1.Pod) {
 		return
 	}
 	if r.whole != nil && pod.Status.Resources != nil {
-		r.whole.Requests, r.whole.Limits = pod.Status.AllocatedResources, pod.Status.Resources.Limits
+		r.whole.Requests = without(pod.Status.AllocatedResources, pod.Spec.Overhead)
+		r.whole.Limits = without(pod.Status.Resources.Limits, pod.Spec.Overhead)
 	}
 	for name := range r.allocated {
 		if cs := told[name]; cs != nil && cs.Resources != nil {
@@ -328,36 +328,6 @@ func (w *worker) followResize(pod *v1.Pod, observed *runtime.Pod, wanted map[str
 		clear(r.tries)
 		w.freed = true
 	}
-}
-
-// limitPod gives the pod's control group what it was allocated, and tells that it has that. While containers are resized it
-// has what they need before and afterwards.
-func (w *worker) limitPod(pod *v1.Pod, observed *runtime.Pod, containersLeft bool, now time.Time) bool {
-	sandbox := observed.Sandbox()
-	if sandbox == nil || sandbox.State != runtime.Running || w.ending != nil {
-		return true
-	}
-	r := &w.resize
-	want := w.m.Builder.PodLimits(pod)
-	next := want
-	if containersLeft && r.sandbox == sandbox.ID {
-		next = want.Widest(r.limits)
-	}
-	if r.sandbox == sandbox.ID && r.limits == next {
-		r.unset = false
-		return next == want
-	}
-	if err := w.m.Cgroups.Set(pod.UID, status.QOS(pod), next); err != nil {
-		w.logger.Error(err, "Limits of the pod can't be set, will be retried", "pod", klog.KObj(pod))
-		if r.sandbox != sandbox.ID {
-			return true // it is no resize
-		}
-		w.resizeFailed(pod, err, now)
-		r.unset = true
-		return false
-	}
-	r.sandbox, r.limits, r.unset = sandbox.ID, next, false
-	return next == want
 }
 
 // containersLeft tells that containers don't have what they were allocated yet.

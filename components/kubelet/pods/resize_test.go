@@ -152,6 +152,13 @@ func TestResizeOfTheWholePod(t *testing.T) {
 	if back.resize.settled(again) || back.resize.whole.Limits.Cpu().MilliValue() != 500 {
 		t.Errorf("promised: %+v", back.resize.whole)
 	}
+	// What it costs to run a pod, whoever it is, is in what the status tells, and not part of what was promised.
+	again.Spec.Overhead = v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}
+	back = newWorker(m, "u")
+	back.resize.begin(again)
+	if got := back.resize.whole; got.Limits.Cpu().MilliValue() != 400 || got.Requests.Cpu().MilliValue() != 400 {
+		t.Errorf("promised: %+v", got)
+	}
 }
 
 // A pod whose own limit can't be set is told so, by the generation that was to be carried out, and it is tried again before long.
