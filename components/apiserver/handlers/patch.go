@@ -190,15 +190,16 @@ func (p *patcher) reread(current []byte, into runtime.Object, gvk schema.GroupVe
 	switch {
 	case err != nil && (got == nil || !runtime.IsStrictDecodingError(err)):
 		return nil, nil, nil, invalidPatch(string(patched), err.Error())
-	case p.isCustom(got) && gotKind.Version == "" && gotKind.Group == "":
-		return nil, nil, nil, apierrors.NewInternalError(runtime.NewMissingVersionErr("object has no apiVersion field"))
-	case *gotKind != gvk && p.isCustom(got) && p.onlyStatus():
+	case *gotKind != gvk && p.isCustom(got) && p.onlyStatus() && gotKind.Version != "":
 	case *gotKind != gvk && p.isCustom(got):
 		if err := p.complain(problems, string(patched)); err != nil {
 			return nil, nil, nil, err
 		}
 		if err := p.sameName(got.(kinds.Object)); err != nil {
 			return nil, nil, nil, err
+		}
+		if gotKind.Version == "" {
+			return nil, nil, nil, apierrors.NewInternalError(runtime.NewMissingVersionErr("object has no apiVersion field"))
 		}
 		return nil, nil, nil, otherKind(got, p.name, gvk)
 	case *gotKind != gvk && (got == into || !p.isVersion(*gotKind)):
