@@ -47,6 +47,7 @@ func TestAnsweredAsUpstream(t *testing.T) {
 		{"GET", maps + "?watch=1&timeoutSeconds=-1", "", "", 200, `"message":"context deadline exceeded","metadata":{},"reason":"InternalError"`},
 		{"GET", crd, table, "", 200, `"Table"`},
 		{"GET", crd + "/status", table, "", 406, "only the following media types are accepted"},
+		{"POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", table, `{}`, 406, "only the following media types are accepted"},
 		{"GET", "/version", "text/plain", "", 406, `Available representations: application/json"`},
 		{"GET", "/version", "text/*, application/json", "", 200, "emulationMajor"},
 		{"GET", "/openid/v1/jwks", "application/json", "", 406, `Available representations: application/jwk-set+json`},

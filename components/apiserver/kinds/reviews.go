@@ -18,10 +18,8 @@ func tokenReviews(deps Deps) *Kind {
 func selfSubjectReviews(deps Deps) *Kind {
 	return define(row[*authenticationv1.SelfSubjectReview]{
 		Name: "SelfSubjectReview", Resource: "selfsubjectreviews", Cluster: true,
-		Hub:     authenticationv1.SchemeGroupVersion,
-		Columns: reviews.SelfSubjectColumns(),
-		Row:     reviews.SelfSubjectRow,
-		Answer:  review("selfsubjectreviews", nil, deps.SelfSubjectReview),
+		Hub:    authenticationv1.SchemeGroupVersion,
+		Answer: review("selfsubjectreviews", nil, deps.SelfSubjectReview),
 	})
 }
 

@@ -11,8 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"quintet.dev/quintet/components/apiserver/kinds/show"
 )
 
 const exactlyOne = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
@@ -125,14 +123,4 @@ func noMeta(got *metav1.ObjectMeta, want metav1.ObjectMeta, message string) fiel
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("metadata"), *got, message)}
-}
-
-// SelfSubjectColumns are the columns of a review of who one is.
-func SelfSubjectColumns() show.Columns {
-	return show.Columns(nil).String("Username", authenticationv1.UserInfo{}.SwaggerDoc()["username"])
-}
-
-// SelfSubjectRow are the cells of a review of who one is.
-func SelfSubjectRow(r *authenticationv1.SelfSubjectReview) []any {
-	return []any{r.Status.UserInfo.Username}
 }
