@@ -17,8 +17,6 @@ import (
 type Options struct {
 	// Bin is the folder with the programs (etcd, kube-apiserver).
 	Bin string
-	// server is the kube-apiserver that is measured.
-	server string
 	// Beside is another kube-apiserver, such as another release's or another project's, on which the sections that take one with
 	// etcd are measured, too; "" is none.
 	Beside string
@@ -32,12 +30,8 @@ type Options struct {
 	Only *regexp.Regexp
 	// Progress gets a line per section.
 	Progress io.Writer
-}
 
-// beside are the options with which the other kube-apiserver is measured, and the same etcd.
-func (o Options) beside() Options {
-	o.server = o.Beside
-	return o
+	server string // the kube-apiserver that is measured: that of Bin, or Beside
 }
 
 // frequency is the unit of what is better the more it is.
@@ -136,7 +130,8 @@ func (s section) measure(ctx context.Context, o Options) ([]Measure, error) {
 	if o.Progress != nil {
 		fmt.Fprintf(o.Progress, "measuring %s of %s\n", s.name, o.Beside)
 	}
-	others, err := s.run(ctx, o.beside())
+	o.server = o.Beside
+	others, err := s.run(ctx, o)
 	if err != nil {
 		return measures, fmt.Errorf("%s: %w", o.Beside, err)
 	}

@@ -3,6 +3,8 @@ package bench
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -76,5 +78,19 @@ func TestOtherFails(t *testing.T) {
 	measures, err := run(t.Context(), Options{Beside: "other"}, []section{{name: "first", run: one, any: true}})
 	if !errors.Is(err, broken) || len(measures) != 1 {
 		t.Errorf("measures %v, error %v", measures, err)
+	}
+}
+
+// TestStartErrors: who has no program yet is told how to make it, and nobody else.
+func TestStartErrors(t *testing.T) {
+	strange := filepath.Join(t.TempDir(), "kube-apiserver")
+	if err := os.WriteFile(strange, []byte("no program"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for program, advised := range map[string]bool{strange: false, strange + "-missing": true} {
+		_, err := start(program)
+		if err == nil || strings.Contains(err.Error(), "make build") != advised {
+			t.Errorf("%s: %v", program, err)
+		}
 	}
 }

@@ -3,7 +3,9 @@ package bench
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -30,7 +32,10 @@ func start(program string, args ...string) (*process, error) {
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it does not outlive a crash of ours
 	p.started = time.Now()
 	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%w: run `make build` first", err)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = fmt.Errorf("%w: run `make build` first", err)
+		}
+		return nil, err
 	}
 	go func() { p.exited <- p.cmd.Wait() }()
 	return p, nil
