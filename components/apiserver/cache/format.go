@@ -32,6 +32,7 @@ func (c *Cache) Format(version schema.GroupVersion, media serial.MediaType, shap
 
 func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
 	formats := map[formatKey]*Format{}
+	line := &Format{of: kind, Media: serial.JSON, Shape: Line, budget: budget} // of the hub's object, whatever the version
 	for i := range kind.Versions {
 		v := &kind.Versions[i]
 		for _, media := range []serial.MediaType{serial.JSON, serial.Protobuf, serial.CBOR} {
@@ -48,7 +49,7 @@ func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
 			}
 		}
 		if kind.Custom == nil {
-			formats[formatKey{v.GroupVersion, serial.JSON, Line}] = &Format{of: kind, Version: v, Media: serial.JSON, Shape: Line, budget: budget}
+			formats[formatKey{v.GroupVersion, serial.JSON, Line}] = line
 		}
 	}
 	return formats

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// structured says in the status what of the schemas isn't structural, as violations found it. Nobody can write such a definition any more; those
-// that old releases have stored are served on
+// structured says in the status what of the schemas isn't structural, as violations found it. Nobody can write such a definition any
+// more; those that old releases have stored are served on
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#specifying-a-structural-schema).
 func structured(crd *definition, c *condition) {
 	if c == nil {
