@@ -24,19 +24,29 @@ const (
 	often = 2 * time.Second
 	// over is how long after its last collection a busy time is over.
 	over = 5 * time.Second
-	// starting is the percentage before the first collection, when nothing is known.
-	starting = 400
+	// starting is the percentage before the first collection, when nothing is known: what a start leaves isn't worth one.
+	starting = 1000
 )
 
-// Pace sets the garbage collector's goal anew after each collection, and trims the process when a busy time is over, for as
-// long as the process lives. It leaves alone what the environment says (GOGC).
-func Pace() {
+// isPaced tells that the environment leaves the pace to this package (GOGC). The start is paced when this is initialised, which is
+// before most other packages are, as it needs few of them: what they do leaves more garbage than all that follows.
+var isPaced = begin()
+
+func begin() bool {
 	if os.Getenv("GOGC") != "" {
-		return
+		return false
 	}
 	debug.SetGCPercent(starting)
+	return true
+}
+
+// Pace sets the garbage collector's goal anew after each collection, and trims the process when a busy time is over, for as
+// long as the process lives; the start is such a time. It leaves alone what the environment says.
+func Pace() {
+	if !isPaced {
+		return
+	}
 	p := &pacer{percent: starting, last: time.Now(), rest: time.AfterFunc(over, Trim)}
-	p.rest.Stop()
 	p.await()
 }
 
