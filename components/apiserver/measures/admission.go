@@ -1,6 +1,7 @@
 package measures
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -58,14 +59,19 @@ func (b both) Observe(v float64) {
 	b[1].Observe(v)
 }
 
-// observers looks the metrics of what is not rejected up once, as every write passes all plug-ins.
+// observers looks the metrics of what is not rejected up once, as every write passes all plug-ins; and not before there is
+// something to observe, as most operations never come.
 func observers(of func(o admission.Operation, rejected string) prometheus.Observer) func(time.Duration, admission.Operation, bool) {
-	creates, updates, deletes, connects := of(admission.Create, "false"), of(admission.Update, "false"), of(admission.Delete, "false"), of(admission.Connect, "false")
+	once := func(o admission.Operation) func() prometheus.Observer {
+		return sync.OnceValue(func() prometheus.Observer { return of(o, "false") })
+	}
+	creates, updates, deletes, connects := once(admission.Create), once(admission.Update), once(admission.Delete), once(admission.Connect)
 	return func(took time.Duration, o admission.Operation, rejected bool) {
 		observer := creates
 		switch {
 		case rejected:
-			observer = of(o, "true")
+			of(o, "true").Observe(took.Seconds())
+			return
 		case o == admission.Update:
 			observer = updates
 		case o == admission.Delete:
@@ -73,6 +79,6 @@ func observers(of func(o admission.Operation, rejected string) prometheus.Observ
 		case o == admission.Connect:
 			observer = connects
 		}
-		observer.Observe(took.Seconds())
+		observer().Observe(took.Seconds())
 	}
 }
