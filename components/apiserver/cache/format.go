@@ -31,12 +31,14 @@ func (c *Cache) Format(version schema.GroupVersion, media serial.MediaType, shap
 }
 
 func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
-	formats := map[formatKey]*Format{}
+	media, shapes := []serial.MediaType{serial.JSON, serial.Protobuf, serial.CBOR}, []Shape{Whole, Metadata, MetadataV1beta1}
+	n := len(kind.Versions) * len(media) * len(shapes)
+	formats, made := make(map[formatKey]*Format, n+len(kind.Versions)), make([]Format, 0, n)
 	line := &Format{of: kind, Media: serial.JSON, Shape: Line, budget: budget} // of the hub's object, whatever the version
 	for i := range kind.Versions {
 		v := &kind.Versions[i]
-		for _, media := range []serial.MediaType{serial.JSON, serial.Protobuf, serial.CBOR} {
-			for _, shape := range []Shape{Whole, Metadata, MetadataV1beta1} {
+		for _, media := range media {
+			for _, shape := range shapes {
 				gvk := v.WithKind(kind.Name)
 				switch shape {
 				case Metadata:
@@ -44,8 +46,8 @@ func makeFormats(kind *kinds.Kind, budget *budget) map[formatKey]*Format {
 				case MetadataV1beta1:
 					gvk = metav1beta1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
 				}
-				formats[formatKey{v.GroupVersion, media, shape}] =
-					&Format{of: kind, Version: v, Media: media, Shape: shape, Kind: gvk, budget: budget}
+				made = append(made, Format{of: kind, Version: v, Media: media, Shape: shape, Kind: gvk, budget: budget})
+				formats[formatKey{v.GroupVersion, media, shape}] = &made[len(made)-1]
 			}
 		}
 		if kind.Custom == nil {
