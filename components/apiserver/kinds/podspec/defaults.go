@@ -3,9 +3,7 @@ package podspec
 import (
 	"maps"
 	"slices"
-	"strings"
 
-	"github.com/distribution/reference"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -141,23 +139,6 @@ func defaultHTTPGet(a *corev1.HTTPGetAction) {
 		setString(&a.Path, "/")
 		setString(&a.Scheme, corev1.URISchemeHTTP)
 	}
-}
-
-// pullPolicy is Always for images whose tag is latest, given or implied.
-func pullPolicy(image string) corev1.PullPolicy {
-	if i := strings.LastIndexAny(image, "/:"); i >= 0 && image[i] == ':' && image[i+1:] != "latest" && !strings.Contains(image, "@") {
-		return corev1.PullIfNotPresent // whether it can be parsed or not
-	}
-	named, err := reference.ParseNormalizedNamed(image)
-	if err != nil {
-		return corev1.PullIfNotPresent // the image won't be pulled at all
-	}
-	tagged, hasTag := named.(reference.Tagged)
-	_, hasDigest := named.(reference.Digested)
-	if hasTag && tagged.Tag() == "latest" || !hasTag && !hasDigest {
-		return corev1.PullAlways
-	}
-	return corev1.PullIfNotPresent
 }
 
 func hostPorts(ports []corev1.ContainerPort) {
