@@ -22,7 +22,7 @@ import (
 // and it takes structured merge: for the first apply with such fields, for conflicts, and for all that is not plain.
 func (b *Books) Apply(live metav1.Object, config map[string]any, manager string, now time.Time) (changes, ok bool) {
 	of := reflect.ValueOf(live).Elem()
-	if of.Type() != b.goType || b.verbatim {
+	if of.Type() != b.goType || b.verbatim() {
 		return false, false
 	}
 	entries, ok := b.open(live.GetManagedFields())

@@ -8,12 +8,14 @@ import (
 	"cmp"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // Books are those of one kind, as one of its doors has them. They are safe for concurrent use.
@@ -24,28 +26,29 @@ type Books struct {
 	version     string
 	subresource string
 	filter      fieldpath.Filter
-	verbatim    bool // something in the objects is
+	verbatim    func() bool // something in the objects is
 	sets        sets
 	drawn       drawn // of new objects
 	applied     drawn // of what is applied
 }
 
-// New opens the books of objects of the Go type, a struct, that typed describes. version is the API version of all writes;
-// filter, which may be nil, takes out fields that writes don't set.
-func New(goType reflect.Type, of *typed.TypedValue, version, subresource string, filter fieldpath.Filter) *Books {
-	p := planner{schema: of.Schema(), known: map[pair]*plan{}}
-	root := p.plan(goType, of.TypeRef()).without("apiVersion", "kind") // both objects are of one kind
+// New opens the books of objects of the Go type, a struct, that the planner's schema describes as of. version is the API version
+// of all writes; filter, which may be nil, takes out fields that writes don't set.
+func New(p *Planner, goType reflect.Type, of typed.ParseableType, version, subresource string, filter fieldpath.Filter) *Books {
+	root := p.of(goType, of.TypeRef).without("apiVersion", "kind") // both objects are of one kind
 	for i := range root.fields {
 		if f := &root.fields[i]; f.entry.JsonName == "metadata" {
 			f.plan = f.plan.without("managedFields") // see Update
 		}
 	}
 	return &Books{goType: goType, empty: reflect.New(goType).Interface().(metav1.Object), plan: root, version: version, subresource: subresource, filter: filter,
-		verbatim: IsVerbatim(goType), sets: sets{of: of}}
+		verbatim: sync.OnceValue(func() bool { return IsVerbatim(goType) }),
+		sets:     sets{of: typed.AsTypedUnvalidated(value.NewValueInterface(nil), of.Schema, of.TypeRef)}, //nolint:staticcheck // stands for the type
+	}
 }
 
 // Verbatim tells whether something in the objects is kept as a client has written it.
-func (b *Books) Verbatim() bool { return b.verbatim }
+func (b *Books) Verbatim() bool { return b.verbatim() }
 
 // without is the plan of a structure of which some fields are not compared.
 func (p *plan) without(names ...string) *plan {

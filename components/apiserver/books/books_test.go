@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 )
 
 // configMaps describes a part of what they are.
@@ -36,9 +35,7 @@ func testBooks(t *testing.T, subresource string) *Books {
 	if err != nil {
 		t.Fatal(err)
 	}
-	//lint:ignore SA1019 it stands for the type; nothing is there to be validated
-	of := typed.AsTypedUnvalidated(value.NewValueInterface(nil), &parser.Schema, parser.Type("configMap").TypeRef)
-	return New(reflect.TypeFor[corev1.ConfigMap](), of, "v1", subresource, nil)
+	return New(NewPlanner(&parser.Schema), reflect.TypeFor[corev1.ConfigMap](), parser.Type("configMap"), "v1", subresource, nil)
 }
 
 func configMap(data map[string]string, entries ...metav1.ManagedFieldsEntry) *corev1.ConfigMap {

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
@@ -61,10 +62,23 @@ type key struct {
 	fallback value.Value // of items that don't have it; nil leaves it out
 }
 
-// planner makes plans. Named types may contain themselves.
-type planner struct {
+// Planner makes plans of the types that one schema describes, each once, as most are parts of many kinds. Named types may contain
+// themselves. It is safe for concurrent use.
+type Planner struct {
 	schema *schema.Schema
+	mu     sync.Mutex // is held until a plan is whole
 	known  map[pair]*plan
+}
+
+// NewPlanner returns a Planner that has no plans yet.
+func NewPlanner(schema *schema.Schema) *Planner {
+	return &Planner{schema: schema, known: map[pair]*plan{}}
+}
+
+func (p *Planner) of(t reflect.Type, ref schema.TypeRef) *plan {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.plan(t, ref)
 }
 
 type pair struct {
@@ -72,7 +86,7 @@ type pair struct {
 	name   string
 }
 
-func (p *planner) plan(t reflect.Type, ref schema.TypeRef) *plan {
+func (p *Planner) plan(t reflect.Type, ref schema.TypeRef) *plan {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
@@ -91,7 +105,7 @@ func (p *planner) plan(t reflect.Type, ref schema.TypeRef) *plan {
 	return out
 }
 
-func (p *planner) fill(out *plan, t reflect.Type, ref schema.TypeRef) {
+func (p *Planner) fill(out *plan, t reflect.Type, ref schema.TypeRef) {
 	out.form = foreign
 	atom, ok := p.schema.Resolve(ref)
 	if !ok {
@@ -132,33 +146,38 @@ func isPlain(t reflect.Type) bool {
 	return false
 }
 
-func (p *planner) structure(out *plan, t reflect.Type, m *schema.Map) {
+func (p *Planner) structure(out *plan, t reflect.Type, m *schema.Map) {
 	out.form = structure
+	empty, indices := reflect.New(t).Elem(), direct(t)
 	for _, entry := range value.TypeReflectEntryOf(t).OrderedFields() {
 		ref := m.ElementType
-		if f, ok := m.FindField(entry.JsonName); ok {
-			ref = f.Type
+		if i := slices.IndexFunc(m.Fields, func(f schema.StructField) bool { return f.Name == entry.JsonName }); i >= 0 {
+			ref = m.Fields[i].Type // m.FindField would make an index, which is used but once
 		}
 		// The types of fields that lie in embedded structs are found through these, too.
-		zero := entry.GetFrom(reflect.New(t).Elem())
+		zero := entry.GetFrom(empty)
+		index, ok := indices[entry.JsonName]
+		if !ok {
+			index = -1
+		}
 		out.fields = append(out.fields, part{
 			entry: entry, element: fieldpath.FieldNameElement(entry.JsonName), plan: p.plan(zero.Type(), ref),
-			index: direct(t, entry.JsonName), omitted: entry.CanOmit(zero),
+			index: index, omitted: entry.CanOmit(zero),
 		})
 	}
 }
 
-// direct is the index of the field of that name in JSON, or -1.
-func direct(t reflect.Type, jsonName string) int {
+// direct are the indices of a struct's own fields, by their names in JSON.
+func direct(t reflect.Type) map[string]int {
+	out := make(map[string]int, t.NumField())
 	for i := range t.NumField() {
-		if name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); name == jsonName {
-			return i
-		}
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		out[name] = i
 	}
-	return -1
+	return out
 }
 
-func (p *planner) list(out *plan, item reflect.Type, l *schema.List) {
+func (p *Planner) list(out *plan, item reflect.Type, l *schema.List) {
 	out.elem = p.plan(item, l.ElementType)
 	if len(l.Keys) == 0 {
 		if out.elem.form == leaf && out.elem.plain && item.Kind() != reflect.Pointer {

@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"quintet.dev/quintet/components/apiserver/books"
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -31,7 +29,7 @@ func (t *tracker) books(d *door) func() *books.Books {
 		if reflect.TypeOf(d.version.New()) != goType {
 			return nil
 		}
-		of, err := newDoorTypes(d, t.types).types[goType]()
+		of, err := t.types.of(d.gvk)
 		if err != nil {
 			return nil
 		}
@@ -40,8 +38,7 @@ func (t *tracker) books(d *door) func() *books.Books {
 		if d.sub != nil {
 			sub = d.sub.Name
 		}
-		empty := typed.AsTypedUnvalidated(value.NewValueInterface(nil), of.schema, of.ref) //nolint:staticcheck // stands for the type
-		return books.New(goType.Elem(), empty, version, sub, filterOf(d)[fieldpath.APIVersion(version)])
+		return books.New(t.types.planner, goType.Elem(), of, version, sub, filterOf(d)[fieldpath.APIVersion(version)])
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
@@ -17,32 +16,26 @@ import (
 
 // doorTypes knows how structured merge describes the Go types that pass a door.
 type doorTypes struct {
-	all   managedfields.TypeConverter
+	all   *builtInTypes
 	types map[reflect.Type]func() (described, error)
 }
 
 // described is a type in the words of structured merge.
 type described struct {
-	schema *smdschema.Schema
-	ref    smdschema.TypeRef
+	typed.ParseableType
 	// verbatim tells that something in the objects is kept as a client has written it.
 	verbatim bool
 }
 
-func newDoorTypes(d *door, all managedfields.TypeConverter) *doorTypes {
+func newDoorTypes(d *door, all *builtInTypes) *doorTypes {
 	t := &doorTypes{all: all, types: map[reflect.Type]func() (described, error){}}
 	for goType, v := range versionsByType(d.kind) {
 		if _, free := v.New().(runtime.Unstructured); free {
 			continue // anything may be in it, so it is held against the schema
 		}
 		t.types[goType] = sync.OnceValues(func() (described, error) {
-			empty := v.New()
-			empty.GetObjectKind().SetGroupVersionKind(v.WithKind(d.kind.Name))
-			of, err := all.ObjectToTyped(empty)
-			if err != nil {
-				return described{}, err
-			}
-			return described{of.Schema(), of.TypeRef(), books.IsVerbatim(goType.Elem())}, nil
+			of, err := all.of(v.WithKind(d.kind.Name))
+			return described{of, books.IsVerbatim(goType.Elem())}, err
 		})
 	}
 	return t
@@ -91,8 +84,8 @@ func (t *typer) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOpt
 	if err != nil {
 		return nil, err
 	}
-	out := typed.AsTypedUnvalidated(v, d.schema, d.ref) //nolint:staticcheck // see typer
-	if !d.verbatim {                                    // else what is converted is written anew before, and white space in it is no difference to other versions
+	out := typed.AsTypedUnvalidated(v, d.Schema, d.TypeRef) //nolint:staticcheck // see typer
+	if !d.verbatim {                                        // else what is converted is written anew before, and white space in it is no difference to other versions
 		t.made = append(t.made, made{out, obj})
 	}
 	return out, nil
