@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -63,6 +64,7 @@ func (p *process) ready(ctx context.Context, client *http.Client, url string) (t
 			return 0, err
 		}
 		if response, err := client.Do(request); err == nil {
+			_, _ = io.Copy(io.Discard, response.Body) // or else each question takes a connection of its own
 			_ = response.Body.Close()
 			if response.StatusCode == http.StatusOK {
 				return time.Since(p.started), nil
