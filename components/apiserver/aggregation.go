@@ -35,7 +35,7 @@ func (s *Server) makeAggregator() (err error) {
 		return err
 	}
 	s.aggregator, err = aggregation.New(aggregation.Config{
-		Objects: s.local, Whole: handlers.Whole{Local: s.local}, Services: s.resolver(), Clock: s.config.Clock, Library: s.library,
+		Objects: s.local, Whole: handlers.Whole{Local: s.local}, Services: s.resolver(), Writers: s.writers(), Clock: s.config.Clock, Library: s.library,
 		Dial: s.egress.Cluster(), PassRedirects: s.config.PassRedirects,
 		ClientCertFile: s.config.ProxyClientCert, ClientKeyFile: s.config.ProxyClientKey,
 		Changed: func(v aggregation.View) {

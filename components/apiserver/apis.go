@@ -156,9 +156,9 @@ func (s *Server) parseAPI(key string) (asked schema.GroupVersionResource, err er
 	switch {
 	case err != nil || len(parts) == 1:
 		return asked, fmt.Errorf("runtime-config invalid key %s", key)
-	case !s.scheme.IsGroupRegistered(version.Group) && !scheme.Scheme.IsGroupRegistered(version.Group):
+	case !s.scheme().IsGroupRegistered(version.Group) && !scheme.Scheme.IsGroupRegistered(version.Group):
 		return asked, fmt.Errorf("unknown api groups %s", version)
-	case !s.scheme.IsVersionRegistered(version) && !scheme.Scheme.IsVersionRegistered(version):
+	case !s.scheme().IsVersionRegistered(version) && !scheme.Scheme.IsVersionRegistered(version):
 		return asked, fmt.Errorf("group version %s that has not been registered", version)
 	}
 	return version.WithResource(asked.Resource), nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	goruntime "runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
+	flowcontrolmetrics "k8s.io/apiserver/pkg/util/flowcontrol/metrics"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/tracing"
 	"k8s.io/klog/v2"
@@ -53,8 +55,8 @@ type Server struct {
 	egress   *egress.Ways     // to others
 	places   []*place         // of objects
 	keys     *encryption.Keys // of values in the store; nil if they lie there open
-	scheme   *runtime.Scheme
-	codec    *serial.Codec
+	scheme   func() *runtime.Scheme
+	codec    func() *serial.Codec
 	table    []handlers.Resource
 	local    *handlers.Local
 	self     self
@@ -97,12 +99,13 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	scheme := serial.NewScheme()
 	s := &Server{
-		config: config, scheme: scheme, codec: serial.NewCodec(scheme),
+		config: config, scheme: sync.OnceValue(serial.NewScheme),
 		first: make(chan struct{}), ready: make(chan struct{}), made: config.Clock.Now(), logged: newLogged(config.Clock, klog.Flush),
 		registry: prometheus.NewRegistry(), library: metrics.NewKubeRegistry(),
 	}
+	s.codec = sync.OnceValue(func() *serial.Codec { return serial.NewCodec(s.scheme()) })
+	go s.ahead()
 	for _, step := range []func() error{
 		s.setGates,
 		s.checkAPIs,
@@ -130,6 +133,14 @@ func New(config Config) (*Server, error) {
 		}
 	}
 	return s, nil
+}
+
+// ahead makes what takes long while nobody needs it yet; who needs it waits.
+func (s *Server) ahead() {
+	s.codec()
+	if s.config.PriorityAndFairness {
+		flowcontrolmetrics.Register()
+	}
 }
 
 // abandon frees what a failed New had opened.
@@ -188,10 +199,18 @@ func (s *Server) makeBootstrap() error {
 		Objects: s.local, NoLease: !s.gates.On(gates.APIServerIdentity), Identity: s.config.Identity, Masters: masters, Servers: servers, NodePort: s.config.KubernetesNodePort,
 		AdvertiseAddress: ip, SecurePort: port, ServiceIP: s.ranges[0].Addr().Next().AsSlice(), ServiceCIDRs: s.ranges,
 		ClientCA: s.authn.ClientCA, RequestHeaderCA: s.authn.RequestHeaderCA, RequestHeader: s.config.RequestHeader,
-		Fairness: s.config.PriorityAndFairness, Clock: s.config.Clock,
+		Fairness: s.config.PriorityAndFairness, Writers: s.writers(), Clock: s.config.Clock,
 		Features: s.features(), PeerAddress: s.toldPeers(),
 	})
 	return nil
+}
+
+// writers is how many of the first objects are written at a time.
+func (s *Server) writers() int {
+	if s.config.Storage == StorageMemory {
+		return goruntime.GOMAXPROCS(0) // nothing is waited for, so that more would only take turns
+	}
+	return 16 // etcd takes what comes together in one go
 }
 
 // features are those that bring roles.

@@ -12,7 +12,7 @@ import (
 // (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation), also only for some
 // requests (KEP-5284).
 func (s *Server) impersonation(next http.Handler) http.Handler {
-	acting := impersonation.WithConstrainedImpersonation(next, s.authz, serializer.NewCodecFactory(s.scheme).WithoutConversion())
+	acting := impersonation.WithConstrainedImpersonation(next, s.authz, serializer.NewCodecFactory(s.scheme()).WithoutConversion())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name := range r.Header {
 			if strings.HasPrefix(name, "Impersonate-") {

@@ -52,6 +52,8 @@ type Config struct {
 	Changed func(View)
 	// Library takes the metrics of libraries; nil shows them to nobody.
 	Library basemetrics.KubeRegistry
+	// Writers is how many APIServices are written at a time; 0 is one.
+	Writers int
 	Clock   clock.WithTicker
 }
 

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 
-	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/util/workqueue"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
@@ -113,16 +113,20 @@ func (a *Aggregator) register(ctx context.Context, stored []*apiService, wanted 
 			a.atStart[name] = true
 		}
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(writers)
-	for _, name := range names {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	workqueue.ParallelizeUntil(ctx, max(a.config.Writers, 1), len(names), func(i int) {
+		name := names[i]
 		was, want := byName[name], wanted[name]
 		do := decide(was, want, a.atStart[name] && !a.settled[name], a.settled[name])
-		if do != leave {
-			group.Go(func() error { return a.carryOut(ctx, do, was, want) })
+		if do == leave {
+			return
 		}
-	}
-	if err := group.Wait(); err != nil {
+		if err := a.carryOut(ctx, do, was, want); err != nil {
+			end(err)
+		}
+	})
+	if err := context.Cause(ctx); err != nil {
 		return err
 	}
 	for _, name := range names {
@@ -130,9 +134,6 @@ func (a *Aggregator) register(ctx context.Context, stored []*apiService, wanted 
 	}
 	return nil
 }
-
-// writers is how many APIServices are written at a time: the store takes writes that come together in one go.
-const writers = 16
 
 func (a *Aggregator) carryOut(ctx context.Context, do action, was, want *apiService) (err error) {
 	switch do {

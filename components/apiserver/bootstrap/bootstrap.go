@@ -9,13 +9,17 @@ import (
 	"net/netip"
 
 	"github.com/google/uuid"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
@@ -54,7 +58,9 @@ type Config struct {
 	RequestHeader             authn.RequestHeader
 	// Fairness brings the flow schemas and priority levels of priority and fairness.
 	Fairness bool
-	Clock    clock.WithTicker
+	// Writers is how many objects are written at a time; 0 is one.
+	Writers int
+	Clock   clock.WithTicker
 }
 
 // Bootstrap writes and keeps the first objects.
@@ -79,25 +85,35 @@ func New(cfg Config) *Bootstrap {
 	return &Bootstrap{cfg: cfg, life: uuid.NewString()}
 }
 
-// writers bounds how many objects are written at once.
-const writers = 16
-
 // Ensure makes what is missing and mends what differs. It returns when all is in place.
 func (b *Bootstrap) Ensure(ctx context.Context) error {
 	if err := b.inherit(ctx); err != nil {
 		return fmt.Errorf("bootstrap out of what former releases left: %w", err)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(writers)
-	for _, step := range b.steps() {
-		group.Go(func() error {
-			if err := step.run(ctx); err != nil {
-				return fmt.Errorf("bootstrap %s: %w", step.name, err)
-			}
-			return nil
-		})
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	steps := b.steps()
+	// Few goroutines do many steps each: the stack that a write takes grows once in each of them.
+	workqueue.ParallelizeUntil(ctx, max(b.cfg.Writers, 1), len(steps), func(i int) {
+		if err := steps[i].run(ctx); err != nil {
+			end(fmt.Errorf("bootstrap %s: %w", steps[i].name, err))
+		}
+	})
+	return context.Cause(ctx)
+}
+
+// Resources are those of which Ensure writes most objects, and APIServices, which are written then, too.
+func Resources() []schema.GroupResource {
+	return []schema.GroupResource{
+		corev1.Resource("namespaces"),
+		rbacv1.Resource("clusterroles"),
+		rbacv1.Resource("clusterrolebindings"),
+		flowcontrolv1.Resource("flowschemas"),
+		flowcontrolv1.Resource("prioritylevelconfigurations"),
+		apiregistrationv1.SchemeGroupVersion.WithResource("apiservices").GroupResource(),
+		corev1.Resource("services"),
+		networkingv1.Resource("servicecidrs"),
 	}
-	return group.Wait()
 }
 
 type step struct {

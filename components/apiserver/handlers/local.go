@@ -62,6 +62,15 @@ func (l *Local) door(resource schema.GroupResource, name string) (*door, error) 
 	return nil, apierrors.NewGenericServerResponse(http.StatusNotFound, "get", resource, name, "404 page not found", 0, true)
 }
 
+// Prepare makes what the first writes of objects of some kinds will need. Those who write before it is done wait for it.
+func (l *Local) Prepare(resources ...schema.GroupResource) {
+	for _, resource := range resources {
+		if d := l.find(resource); d != nil && d.books != nil {
+			d.books()
+		}
+	}
+}
+
 // Get implements objects.Reader.
 func (l *Local) Get(_ context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
 	d, err := l.door(resource, name)
