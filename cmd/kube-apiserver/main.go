@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"quintet.dev/quintet/cmd/kube-apiserver/cli"
+	_ "quintet.dev/quintet/internal/footprint/early" // so that initialising the others isn't interrupted by collections
 )
 
 func main() {

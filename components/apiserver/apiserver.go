@@ -17,7 +17,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
-	flowcontrolmetrics "k8s.io/apiserver/pkg/util/flowcontrol/metrics"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/tracing"
 	"k8s.io/klog/v2"
@@ -57,6 +56,7 @@ type Server struct {
 	keys     *encryption.Keys // of values in the store; nil if they lie there open
 	scheme   func() *runtime.Scheme
 	codec    func() *serial.Codec
+	types    func() *handlers.Types
 	table    []handlers.Resource
 	local    *handlers.Local
 	self     self
@@ -105,7 +105,8 @@ func New(config Config) (*Server, error) {
 		registry: prometheus.NewRegistry(), library: metrics.NewKubeRegistry(),
 	}
 	s.codec = sync.OnceValue(func() *serial.Codec { return serial.NewCodec(s.scheme()) })
-	go s.ahead()
+	s.types = sync.OnceValue(func() *handlers.Types { return handlers.NewTypes(s.scheme()) })
+	go s.codec() // takes long, and is needed late
 	for _, step := range []func() error{
 		s.setGates,
 		s.checkAPIs,
@@ -133,14 +134,6 @@ func New(config Config) (*Server, error) {
 		}
 	}
 	return s, nil
-}
-
-// ahead makes what takes long while nobody needs it yet; who needs it waits.
-func (s *Server) ahead() {
-	s.codec()
-	if s.config.PriorityAndFairness {
-		flowcontrolmetrics.Register()
-	}
 }
 
 // abandon frees what a failed New had opened.

@@ -47,7 +47,7 @@ func (s *Server) makeAuth() (err error) {
 		return err
 	}
 	s.table = s.resources(s.kinds())
-	s.local = handlers.New(handlers.Config{Resources: s.table, Scheme: s.scheme(), Codec: s.codec(), Clock: s.config.Clock}).Local()
+	s.local = handlers.New(handlers.Config{Resources: s.table, Scheme: s.scheme(), Codec: s.codec(), Types: s.types(), Clock: s.config.Clock}).Local()
 	reached.Store = s.local
 	go s.local.Prepare(bootstrap.Resources()...)
 	s.makeSelf()
@@ -190,7 +190,7 @@ func (s *Server) makeAPI() (err error) {
 		connects[name] = h
 	}
 	s.api = handlers.New(handlers.Config{
-		Resources: s.table, Scheme: s.scheme(), Codec: s.codec(), Clock: s.config.Clock, MinWatch: s.config.Serving.MinRequestTimeout,
+		Resources: s.table, Scheme: s.scheme(), Codec: s.codec(), Types: s.types(), Clock: s.config.Clock, MinWatch: s.config.Serving.MinRequestTimeout,
 		NoCollector: s.config.NoGarbageCollection, DeleteWorkers: s.config.DeleteCollectionWorkers,
 		NoWatchList: !s.gates.On(gates.WatchList), NoUpgradeCheck: !s.gates.On(gates.AuthorizePodWebsocketUpgradeCreatePermission),
 		CBOR:          s.gates.On(gates.CBORServingAndStorage),

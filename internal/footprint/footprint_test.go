@@ -2,6 +2,7 @@ package footprint
 
 import (
 	"reflect"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -51,5 +52,21 @@ func TestTrim(t *testing.T) {
 	Trim()
 	if got := strings.ToUpper("still here"); got != "STILL HERE" {
 		t.Error(got)
+	}
+}
+
+func TestBegin(t *testing.T) {
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	t.Setenv("GOGC", "70")
+	if Begin() {
+		t.Error("the environment's pace was taken over")
+	}
+	t.Setenv("GOGC", "")
+	if !Begin() {
+		t.Error("nothing paces the start")
+	}
+	if got := debug.SetGCPercent(100); got != starting {
+		t.Errorf("%d %%, want %d", got, starting)
 	}
 }

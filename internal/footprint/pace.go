@@ -28,11 +28,9 @@ const (
 	starting = 1000
 )
 
-// isPaced tells that the environment leaves the pace to this package (GOGC). The start is paced when this is initialised, which is
-// before most other packages are, as it needs few of them: what they do leaves more garbage than all that follows.
-var isPaced = begin()
-
-func begin() bool {
+// Begin sets the first goal, and tells whether the pace isn't that of the environment (GOGC). See package early for who calls it
+// before Pace does.
+func Begin() bool {
 	if os.Getenv("GOGC") != "" {
 		return false
 	}
@@ -43,7 +41,7 @@ func begin() bool {
 // Pace sets the garbage collector's goal anew after each collection, and trims the process when a busy time is over, for as
 // long as the process lives; the start is such a time. It leaves alone what the environment says.
 func Pace() {
-	if !isPaced {
+	if !Begin() {
 		return
 	}
 	p := &pacer{percent: starting, last: time.Now(), rest: time.AfterFunc(over, Trim)}

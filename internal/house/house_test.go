@@ -177,6 +177,16 @@ func TestSupportStaysInTests(t *testing.T) {
 	}
 }
 
+// TestMainsAloneBeginEarly: what a program's start sets for the whole process is no library's to set.
+func TestMainsAloneBeginEarly(t *testing.T) {
+	for _, f := range files(t) {
+		isMain := path.Base(f.path) == "main.go" && path.Dir(f.dir) == "cmd"
+		if slices.Contains(f.imports, module+"/internal/footprint/early") && !isMain {
+			t.Errorf("%s paces every program that it is linked into", f.path)
+		}
+	}
+}
+
 func TestNothingWrapsUpstream(t *testing.T) {
 	policies := []string{ // that lie beside the generic server, and are good without it
 		"k8s.io/apiserver/pkg/server/filters",        // the queueing of requests

@@ -41,9 +41,11 @@ func New(p *Planner, goType reflect.Type, of typed.ParseableType, version, subre
 			f.plan = f.plan.without("managedFields") // see Update
 		}
 	}
+	//lint:ignore SA1019 it stands for the type; nothing is there to be validated
+	none := typed.AsTypedUnvalidated(value.NewValueInterface(nil), of.Schema, of.TypeRef)
 	return &Books{goType: goType, empty: reflect.New(goType).Interface().(metav1.Object), plan: root, version: version, subresource: subresource, filter: filter,
 		verbatim: sync.OnceValue(func() bool { return IsVerbatim(goType) }),
-		sets:     sets{of: typed.AsTypedUnvalidated(value.NewValueInterface(nil), of.Schema, of.TypeRef)}, //nolint:staticcheck // stands for the type
+		sets:     sets{of: none},
 	}
 }
 

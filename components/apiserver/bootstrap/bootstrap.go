@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
-	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -102,17 +101,17 @@ func (b *Bootstrap) Ensure(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// Resources are those of which Ensure writes most objects, and APIServices, which are written then, too.
+// Resources are those of which Ensure writes several objects, and APIServices, of which as many are written then.
 func Resources() []schema.GroupResource {
 	return []schema.GroupResource{
 		corev1.Resource("namespaces"),
 		rbacv1.Resource("clusterroles"),
 		rbacv1.Resource("clusterrolebindings"),
+		rbacv1.Resource("roles"),
+		rbacv1.Resource("rolebindings"),
 		flowcontrolv1.Resource("flowschemas"),
 		flowcontrolv1.Resource("prioritylevelconfigurations"),
 		apiregistrationv1.SchemeGroupVersion.WithResource("apiservices").GroupResource(),
-		corev1.Resource("services"),
-		networkingv1.Resource("servicecidrs"),
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -74,6 +75,8 @@ type Config struct {
 	Resources []Resource
 	Scheme    *runtime.Scheme
 	Codec     *serial.Codec
+	// Types are those of the scheme; APIs may share them. Nil makes them.
+	Types *Types
 	// Admission is asked on every write; nil admits all.
 	Admission admission.Interface
 	// Authorizer decides on what only turns out while serving: a PUT that creates needs create, too.
@@ -121,12 +124,15 @@ func New(config Config) *API {
 	if config.MinWatch == 0 {
 		config.MinWatch = minWatch
 	}
+	if config.Types == nil {
+		config.Types = NewTypes(config.Scheme)
+	}
 	a := &API{
 		config:  config,
 		doors:   map[doorKey]*door{},
 		served:  map[schema.GroupVersion]bool{},
 		groups:  map[string]bool{"": true},
-		tracker: newTracker(config.Scheme),
+		tracker: &tracker{scheme: config.Scheme, types: config.Types, deduced: managedfields.NewDeducedTypeConverter()},
 		forms:   newForms(config.CBOR),
 		options: optionscheme.Codecs,
 	}

@@ -30,13 +30,9 @@ import (
 type tracker struct {
 	scheme *runtime.Scheme
 	// types describes all built-in types to structured merge.
-	types *builtInTypes
+	types *Types
 	// deduced is for Scales of custom resources; their fields show what they are.
 	deduced managedfields.TypeConverter
-}
-
-func newTracker(scheme *runtime.Scheme) *tracker {
-	return &tracker{scheme: scheme, types: newBuiltInTypes(scheme), deduced: managedfields.NewDeducedTypeConverter()}
 }
 
 // ledger is what books one write. It is closed when that is done, and used again then.

@@ -16,7 +16,7 @@ import (
 
 // doorTypes knows how structured merge describes the Go types that pass a door.
 type doorTypes struct {
-	all   *builtInTypes
+	all   *Types
 	types map[reflect.Type]func() (described, error)
 }
 
@@ -27,7 +27,7 @@ type described struct {
 	verbatim bool
 }
 
-func newDoorTypes(d *door, all *builtInTypes) *doorTypes {
+func newDoorTypes(d *door, all *Types) *doorTypes {
 	t := &doorTypes{all: all, types: map[reflect.Type]func() (described, error){}}
 	for goType, v := range versionsByType(d.kind) {
 		if _, free := v.New().(runtime.Unstructured); free {

@@ -15,21 +15,23 @@ import (
 
 //go:generate go run ./_pack generated/types.go
 
-// builtInTypes describes all built-in types to structured merge, as client-go's apply configurations and the OpenAPI schemas do.
-type builtInTypes struct {
+// Types describe all built-in types to structured merge, as client-go's apply configurations and the OpenAPI schemas do. They are
+// safe for concurrent use.
+type Types struct {
 	managedfields.TypeConverter
 	scheme  *runtime.Scheme
 	parser  *typed.Parser
 	planner *books.Planner
 }
 
-func newBuiltInTypes(scheme *runtime.Scheme) *builtInTypes {
+// NewTypes returns the types of a scheme, which doesn't change any more.
+func NewTypes(scheme *runtime.Scheme) *Types {
 	parser := &typed.Parser{Schema: smdschema.Schema{Types: generated.Types}}
-	return &builtInTypes{managedfields.NewSchemeTypeConverter(scheme, parser), scheme, parser, books.NewPlanner(&parser.Schema)}
+	return &Types{managedfields.NewSchemeTypeConverter(scheme, parser), scheme, parser, books.NewPlanner(&parser.Schema)}
 }
 
 // of is the type of a kind's objects, none of which has to be there.
-func (t *builtInTypes) of(gvk schema.GroupVersionKind) (typed.ParseableType, error) {
+func (t *Types) of(gvk schema.GroupVersionKind) (typed.ParseableType, error) {
 	name, err := t.scheme.ToOpenAPIDefinitionName(gvk)
 	if err != nil {
 		return typed.ParseableType{}, err

@@ -14,6 +14,7 @@ func pullPolicy(image string) corev1.PullPolicy {
 	name, isLatest := strings.CutSuffix(name, ":latest")
 	switch {
 	case isDigested && (!isLatest || !isDigest(digest)):
+	case strings.LastIndexByte(name, ':') > strings.LastIndexByte(name, '/'): // another tag
 	case !isLatest && len(name) == 64 && isHex(name): // the identifier of an image
 	case isRepository(name):
 		return corev1.PullAlways
