@@ -8,6 +8,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/admission"
 	"quintet.dev/quintet/components/apiserver/admission/dynamic"
+	"quintet.dev/quintet/components/apiserver/admission/topologylabels"
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -25,8 +26,9 @@ func (c *Config) addAdmissionFlags(fs *pflag.FlagSet) {
 
 func (s *Server) makeAdmission() (err error) {
 	s.admission, err = admission.New(admission.Config{
-		Only: s.config.OnlyAdmission, Enable: s.config.EnableAdmission, Disable: s.config.DisableAdmission, File: s.config.AdmissionFile,
-		Objects: handlers.Whole{Local: s.local}, Authorizer: s.authz, AnyNodeAudience: !s.gates.On(gates.ServiceAccountNodeAudienceRestriction), Escalation: s.authz.Escalation(), Clock: s.config.Clock,
+		Only: s.config.OnlyAdmission, Enable: s.config.EnableAdmission, Disable: s.config.DisableAdmission, Without: s.withoutPlugins(), File: s.config.AdmissionFile,
+		Objects: handlers.Whole{Local: s.local}, Authorizer: s.authz, AnyNodeAudience: !s.gates.On(gates.ServiceAccountNodeAudienceRestriction),
+		AnyNodeName: s.gates.On(gates.AllowInsecureKubeletCertificateSigningRequests), Escalation: s.authz.Escalation(), Clock: s.config.Clock,
 		NotReadySeconds: s.config.NotReadySeconds, UnreachableSeconds: s.config.UnreachableSeconds,
 		Meter: measures.NewAdmission(s.registry), PodSecurity: s.podSecurity(),
 		Dynamic: dynamic.Config{
@@ -34,6 +36,17 @@ func (s *Server) makeAdmission() (err error) {
 		},
 	})
 	return err
+}
+
+// withoutPlugins are the plug-ins whose features are off.
+func (s *Server) withoutPlugins() (out []string) {
+	if !s.gates.On(gates.MutatingAdmissionPolicy) {
+		out = append(out, dynamic.MutatingPolicy)
+	}
+	if !s.gates.On(gates.PodTopologyLabelsAdmission) {
+		out = append(out, topologylabels.Name)
+	}
+	return out
 }
 
 // served are all rows that are served now: those of the program, and of custom resources.

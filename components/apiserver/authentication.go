@@ -17,6 +17,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 
 	"quintet.dev/quintet/components/apiserver/authn"
+	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/measures"
 	"quintet.dev/quintet/components/apiserver/tokens"
 	"quintet.dev/quintet/internal/follow"
@@ -121,6 +122,7 @@ func (s *Server) makeTokens() (err error) {
 	config := tokens.Config{
 		Issuers: c.ServiceAccountIssuers, Audiences: c.APIAudiences,
 		MaxExpiration: c.ServiceAccountMaxTokenExpiration, ExtendExpiration: !c.NoTokenExtension, NoLookup: c.NoTokenLookup,
+		AnyUID:  !s.gates.On(gates.TokenRequestServiceAccountUIDValidation),
 		JWKSURI: s.jwksURI(), Objects: s.local, Clock: c.Clock,
 		Used: measures.Counters(s.registry, "serviceaccount_", "Uses of tokens of service accounts.", tokens.Uses()),
 	}
@@ -163,7 +165,7 @@ func (s *Server) makeTokens() (err error) {
 func (s *Server) makeAuthentication() (err error) {
 	c := &s.config
 	s.authn, err = authn.New(authn.Config{
-		ClientCAFile: c.ClientCAFile, RequestHeader: c.RequestHeader, TokenFile: c.TokenAuthFile,
+		ClientCAFile: c.ClientCAFile, NoCertificateUIDs: !s.gates.On(gates.AllowParsingUserUIDFromCertAuth), RequestHeader: c.RequestHeader, TokenFile: c.TokenAuthFile,
 		ServiceAccounts: s.tokens, ServiceAccountIssuers: c.ServiceAccountIssuers,
 		BootstrapTokens: c.BootstrapTokenAuth, Objects: s.local,
 		OIDC: c.OIDC, ConfigFile: c.AuthenticationConfigFile, Webhook: c.TokenWebhook,

@@ -156,7 +156,10 @@ func (s *Server) kinds() []*kinds.Kind {
 }
 
 func (s *Server) binder() *subresources.Binder {
-	return &subresources.Binder{Objects: s.local, Clock: s.config.Clock, Prefix: s.config.EtcdPrefix}
+	return &subresources.Binder{
+		Objects: s.local, Clock: s.config.Clock, Prefix: s.config.EtcdPrefix,
+		KeepNominated: !s.gates.On(gates.ClearingNominatedNodeNameAfterBinding), NoLabels: !s.gates.On(gates.PodTopologyLabelsAdmission),
+	}
 }
 
 // posts are the subresources that take an object.

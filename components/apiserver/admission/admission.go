@@ -27,12 +27,16 @@ type Config struct {
 	Only []string
 	// Enable and Disable change the set of plug-ins that are on by default; their order has no meaning.
 	Enable, Disable []string
+	// Without are plug-ins that are left out even if they are on, as the feature is off that they are for.
+	Without []string
 	// Objects is read by most plug-ins.
 	Objects objects.Store
 	// Authorizer answers the checks that plug-ins make themselves.
 	Authorizer authorizer.Authorizer
 	// AnyNodeAudience lets nodes ask for tokens for whatever audience.
 	AnyNodeAudience bool
+	// AnyNodeName lets nodes ask for certificates of whatever node.
+	AnyNodeName bool
 	// Escalation checks writes of roles and bindings; nil leaves that out.
 	Escalation escalation.Checker
 	Clock      clock.Clock
@@ -118,7 +122,7 @@ func New(cfg Config) (*Chain, error) {
 		c.add(escalation.Name, escalation.New(cfg.Escalation), cfg.Meter)
 	}
 	for _, p := range plugins {
-		if !on[p.name] {
+		if !on[p.name] || slices.Contains(cfg.Without, p.name) {
 			continue
 		}
 		made, err := p.new(&cfg, files[p.name])

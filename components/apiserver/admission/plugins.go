@@ -60,7 +60,7 @@ var plugins = []plugin{
 		return serviceaccount.New(c.Objects, c.Clock), nil
 	}},
 	{name: noderestriction.Name, off: true, new: func(c *Config, _ []byte) (admission.Interface, error) {
-		return noderestriction.New(c.Objects, c.Authorizer, c.AnyNodeAudience), nil
+		return noderestriction.New(noderestriction.Config{Objects: c.Objects, Authorizer: c.Authorizer, AnyAudience: c.AnyNodeAudience, AnyName: c.AnyNodeName}), nil
 	}},
 	{name: nodetaint.Name, new: func(*Config, []byte) (admission.Interface, error) { return nodetaint.New(), nil }},
 	{name: alwayspullimages.Name, off: true, new: func(*Config, []byte) (admission.Interface, error) { return alwayspullimages.New(), nil }},

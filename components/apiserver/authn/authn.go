@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
 	"k8s.io/apiserver/pkg/authentication/request/union"
 	"k8s.io/apiserver/pkg/authentication/request/websocket"
+	"k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/authentication/token/tokenfile"
 	tokenunion "k8s.io/apiserver/pkg/authentication/token/union"
 	"k8s.io/apiserver/pkg/server/egressselector"
@@ -38,6 +39,8 @@ type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 type Config struct {
 	// ClientCAFile holds the certificates of those who may sign client certificates.
 	ClientCAFile string
+	// NoCertificateUIDs leaves the UIDs of users in their certificates unread.
+	NoCertificateUIDs bool
 	// RequestHeader trusts a proxy that says who its user is.
 	RequestHeader RequestHeader
 	// TokenFile is a CSV file: token, user, uid, "group1,group2".
@@ -139,7 +142,11 @@ func (c *Chain) certificates(cfg *Config) (requests []authenticator.Request, err
 			return nil, fmt.Errorf("--client-ca-file: %w", err)
 		}
 		c.files = append(c.files, c.clientCA.files)
-		requests = append(requests, newRemembered(c.clientCA.verifyOptions, c.clock))
+		owner := x509.CommonNameUserConversion
+		if cfg.NoCertificateUIDs {
+			owner = ownerWithoutUID
+		}
+		requests = append(requests, newRemembered(c.clientCA.verifyOptions, owner, c.clock))
 	}
 	if c.requestHeader != nil && c.clientCA != nil && len(cfg.RequestHeader.AllowedNames) == 0 && c.clientCA.overlaps(c.requestHeader) {
 		return nil, errOverlap

@@ -43,8 +43,8 @@ type verified struct {
 	until    time.Time
 }
 
-func newRemembered(verify x509.VerifyOptionFunc, clk clock.PassiveClock) *remembered {
-	certificates := x509.NewDynamic(verify, x509.CommonNameUserConversion)
+func newRemembered(verify x509.VerifyOptionFunc, owner x509.UserConversionFunc, clk clock.PassiveClock) *remembered {
+	certificates := x509.NewDynamic(verify, owner)
 	return &remembered{x509: group.NewAuthenticatedGroupAdder(certificates), verify: verify, clock: clk}
 }
 

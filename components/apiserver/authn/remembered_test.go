@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
+	x509auth "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/authentication/user"
 	testingclock "k8s.io/utils/clock/testing"
 
@@ -31,7 +32,7 @@ func TestRemembered(t *testing.T) {
 	clk := testingclock.NewFakePassiveClock(time.Now())
 	m := newRemembered(func() (x509.VerifyOptions, bool) {
 		return x509.VerifyOptions{Roots: pools[trusted], KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, true
-	}, clk)
+	}, x509auth.CommonNameUserConversion, clk)
 	inner := m.x509
 	m.x509 = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
 		verified++

@@ -22,29 +22,43 @@ const (
 	APIResponseCompression featuregate.Feature = "APIResponseCompression"
 	// APIServerIdentity tells of each API server by a Lease.
 	APIServerIdentity featuregate.Feature = "APIServerIdentity"
+	// AllowInsecureKubeletCertificateSigningRequests lets nodes ask for certificates of other nodes' names.
+	AllowInsecureKubeletCertificateSigningRequests featuregate.Feature = "AllowInsecureKubeletCertificateSigningRequests"
+	// AllowParsingUserUIDFromCertAuth reads the UIDs of users in their certificates.
+	AllowParsingUserUIDFromCertAuth featuregate.Feature = "AllowParsingUserUIDFromCertAuth"
 	// AuthorizePodWebsocketUpgradeCreatePermission asks for create where a GET becomes a WebSocket into a pod.
 	AuthorizePodWebsocketUpgradeCreatePermission featuregate.Feature = "AuthorizePodWebsocketUpgradeCreatePermission"
 	// CBORServingAndStorage reads and writes CBOR on the wire, and stores custom resources so.
 	CBORServingAndStorage featuregate.Feature = "CBORServingAndStorage"
+	// ClearingNominatedNodeNameAfterBinding takes the node that was wished for from pods that have one.
+	ClearingNominatedNodeNameAfterBinding featuregate.Feature = "ClearingNominatedNodeNameAfterBinding"
 	// ClusterTrustBundle lets bundles of certificates that all trust be served, where --runtime-config asks for their version too.
 	ClusterTrustBundle featuregate.Feature = "ClusterTrustBundle"
 	// ComponentFlagz and ComponentStatusz serve /flagz and /statusz.
 	ComponentFlagz   featuregate.Feature = "ComponentFlagz"
 	ComponentStatusz featuregate.Feature = "ComponentStatusz"
+	// ConstrainedImpersonation lets users act as others for some requests only.
+	ConstrainedImpersonation featuregate.Feature = "ConstrainedImpersonation"
 	// DetectCacheInconsistency compares the caches with the store now and then.
 	DetectCacheInconsistency featuregate.Feature = "DetectCacheInconsistency"
 	// HPAScaleToZero lets autoscalers have 0 minReplicas.
 	HPAScaleToZero featuregate.Feature = "HPAScaleToZero"
 	// KMSv1 takes keys from services of the first version of the protocol, too.
 	KMSv1 featuregate.Feature = "KMSv1"
+	// MutatingAdmissionPolicy asks the policies that change objects.
+	MutatingAdmissionPolicy featuregate.Feature = "MutatingAdmissionPolicy"
 	// OpenAPIEnums tells which values fields of the API's types may have.
 	OpenAPIEnums featuregate.Feature = "OpenAPIEnums"
+	// PodTopologyLabelsAdmission gives pods the zone and region of their node.
+	PodTopologyLabelsAdmission featuregate.Feature = "PodTopologyLabelsAdmission"
 	// ServiceAccountNodeAudienceRestriction gives nodes tokens for audiences only that their pods have use for.
 	ServiceAccountNodeAudienceRestriction featuregate.Feature = "ServiceAccountNodeAudienceRestriction"
 	// StorageVersionHash lets discovery tell which resources are stored as one.
 	StorageVersionHash featuregate.Feature = "StorageVersionHash"
 	// StorageVersionMigrator lets StorageVersionMigrations be served, where --runtime-config asks for their version too.
 	StorageVersionMigrator featuregate.Feature = "StorageVersionMigrator"
+	// TokenRequestServiceAccountUIDValidation refuses requests for tokens of a service account with another UID.
+	TokenRequestServiceAccountUIDValidation featuregate.Feature = "TokenRequestServiceAccountUIDValidation"
 	// UnknownVersionInteroperabilityProxy lets API servers of one cluster know of each other, and pass requests on.
 	UnknownVersionInteroperabilityProxy featuregate.Feature = "UnknownVersionInteroperabilityProxy"
 	// WatchList lets watches begin with what exists, and tell when that is over.
@@ -56,18 +70,25 @@ func Switches() []featuregate.Feature {
 	return []featuregate.Feature{
 		APIResponseCompression,
 		APIServerIdentity,
+		AllowInsecureKubeletCertificateSigningRequests,
+		AllowParsingUserUIDFromCertAuth,
 		AuthorizePodWebsocketUpgradeCreatePermission,
 		CBORServingAndStorage,
+		ClearingNominatedNodeNameAfterBinding,
 		ClusterTrustBundle,
 		ComponentFlagz,
 		ComponentStatusz,
+		ConstrainedImpersonation,
 		DetectCacheInconsistency,
 		HPAScaleToZero,
 		KMSv1,
+		MutatingAdmissionPolicy,
 		OpenAPIEnums,
+		PodTopologyLabelsAdmission,
 		ServiceAccountNodeAudienceRestriction,
 		StorageVersionHash,
 		StorageVersionMigrator,
+		TokenRequestServiceAccountUIDValidation,
 		UnknownVersionInteroperabilityProxy,
 		WatchList,
 	}

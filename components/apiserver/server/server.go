@@ -38,8 +38,9 @@ type Config struct {
 	Audit Audit
 	// Tracing makes spans of requests; nil makes none.
 	Tracing func(next http.Handler) http.Handler
-	// Impersonation lets users act as others; nil leaves the headers alone.
-	Impersonation func(next http.Handler) http.Handler
+	// Impersonation lets users act as others; nil leaves the headers alone. Its time is measured as ImpersonationStep.
+	Impersonation     func(next http.Handler) http.Handler
+	ImpersonationStep string
 	// Fairness makes requests wait when there are too many; nil refuses those beyond the bounds in flight.
 	Fairness func(next http.Handler) http.Handler
 	// Authorizer tells who may.

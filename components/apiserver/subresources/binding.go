@@ -5,6 +5,7 @@ package subresources
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"path"
 
@@ -41,6 +42,10 @@ type Binder struct {
 	Clock clock.PassiveClock
 	// Prefix of keys in the store, as conflicts name it.
 	Prefix string
+	// KeepNominated leaves the node that was wished for to pods that have got one.
+	KeepNominated bool
+	// NoLabels leaves the labels of bindings out.
+	NoLabels bool
 }
 
 // Bind assigns the pod to the node that the binding names. name is that of the URL, or the binding's own where the URL
@@ -134,18 +139,20 @@ func (b *Binder) assign(pod *corev1.Pod, binding *corev1.Binding) error {
 		return conflict("pod %v has non-empty .spec.schedulingGates", pod.Name)
 	}
 	pod.Spec.NodeName = binding.Target.Name
-	pod.Status.NominatedNodeName = "" // it was a wish; now there is a fact
+	if !b.KeepNominated {
+		pod.Status.NominatedNodeName = "" // it was a wish; now there is a fact
+	}
 	for k, v := range binding.Annotations {
 		if pod.Annotations == nil {
 			pod.Annotations = map[string]string{}
 		}
 		pod.Annotations[k] = v
 	}
-	for k, v := range binding.Labels { // where the node stands (KEP-4742); the pod's own word doesn't count
+	if !b.NoLabels && len(binding.Labels) > 0 { // where the node stands (KEP-4742); the pod's own word doesn't count
 		if pod.Labels == nil {
 			pod.Labels = map[string]string{}
 		}
-		pod.Labels[k] = v
+		maps.Copy(pod.Labels, binding.Labels)
 	}
 	setCondition(pod, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionTrue}, metav1.NewTime(b.Clock.Now()))
 	return nil

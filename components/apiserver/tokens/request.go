@@ -1,6 +1,7 @@
 package tokens
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/warning"
 
 	"quintet.dev/quintet/components/apiserver/objects"
@@ -47,11 +49,15 @@ func (t *Tokens) Request(ctx context.Context, namespace, name string, request *a
 		return nil, err
 	}
 	if out.UID != "" && out.UID != account.UID {
-		return nil, apierrors.NewConflict(schema.GroupResource{Group: authenticationv1.GroupName, Resource: "TokenRequest"}, name,
-			fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", out.UID, account.UID))
+		mismatch := fmt.Errorf("the UID in the token request (%s) does not match the UID of the service account (%s)", out.UID, account.UID)
+		if !t.cfg.AnyUID {
+			return nil, apierrors.NewConflict(schema.GroupResource{Group: authenticationv1.GroupName, Resource: "TokenRequest"}, name, mismatch)
+		}
+		audit.AddAuditAnnotation(ctx, "authentication.k8s.io/token-request-uid-mismatch", mismatch.Error())
+		warning.AddWarning(ctx, "", mismatch.Error()+" but TokenRequestServiceAccountUIDValidation is not enabled. In the future, this will return a conflict error")
 	}
 	now := t.cfg.Clock.Now()
-	out.Namespace, out.Name, out.UID, out.CreationTimestamp = namespace, name, account.UID, metav1.NewTime(now)
+	out.Namespace, out.Name, out.UID, out.CreationTimestamp = namespace, name, cmp.Or(out.UID, account.UID), metav1.NewTime(now)
 	out.Status = authenticationv1.TokenRequestStatus{}
 	if len(out.Spec.Audiences) == 0 {
 		out.Spec.Audiences = slices.Clone(t.cfg.Audiences)

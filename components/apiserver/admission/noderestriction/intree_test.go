@@ -62,13 +62,13 @@ func TestOldVolumes(t *testing.T) {
 					corev1.SchemeGroupVersion.WithResource("serviceaccounts"), "token", admission.Create, nil, false,
 					&user.DefaultInfo{Name: "system:node:n1", Groups: []string{user.NodesGroup}}), nil)
 			}
-			if err := ask(New(store, deny, false), "cloud"); err != nil {
+			if err := ask(New(Config{Objects: store, Authorizer: deny}), "cloud"); err != nil {
 				t.Errorf("%s, %s: %v", driver, name, err)
 			}
-			if err := ask(New(store, deny, false), "bank"); err == nil {
+			if err := ask(New(Config{Objects: store, Authorizer: deny}), "bank"); err == nil {
 				t.Errorf("%s, %s: any audience will do", driver, name)
 			}
-			if err := ask(New(store, deny, true), "bank"); err != nil {
+			if err := ask(New(Config{Objects: store, Authorizer: deny, AnyAudience: true}), "bank"); err != nil {
 				t.Errorf("%s, %s, unrestricted: %v", driver, name, err)
 			}
 		}

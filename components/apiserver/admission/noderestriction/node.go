@@ -112,7 +112,7 @@ func within(namespace, domain string) bool {
 
 // admitCSR: a node asks for certificates of its own name only.
 func (p *Plugin) admitCSR(_ context.Context, nodeName string, a admission.Attributes) error {
-	if a.GetOperation() != admission.Create || a.GetSubresource() != "" {
+	if a.GetOperation() != admission.Create || a.GetSubresource() != "" || p.anyName {
 		return nil
 	}
 	csr, ok := a.GetObject().(*certificatesv1.CertificateSigningRequest)

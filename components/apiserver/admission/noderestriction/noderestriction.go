@@ -29,16 +29,26 @@ type Plugin struct {
 	objects     objects.Reader
 	authorizer  authorizer.Authorizer
 	anyAudience bool // nodes may ask for tokens for any
+	anyName     bool // nodes may ask for certificates of any
+}
+
+// Config of a plug-in.
+type Config struct {
+	Objects objects.Reader
+	// Authorizer may let a node ask for tokens of audiences that its pods don't name; with AnyAudience it isn't asked.
+	Authorizer  authorizer.Authorizer
+	AnyAudience bool
+	// AnyName lets nodes ask for certificates of other nodes' names.
+	AnyName bool
 }
 
 var _ admission.MutationInterface = &Plugin{}
 
-// New returns the plug-in. authorizer may let a node ask for tokens of audiences that its pods don't name; with anyAudience it
-// isn't asked.
-func New(reader objects.Reader, a authorizer.Authorizer, anyAudience bool) *Plugin {
+// New returns the plug-in.
+func New(c Config) *Plugin {
 	return &Plugin{
 		Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete),
-		objects: reader, authorizer: a, anyAudience: anyAudience,
+		objects: c.Objects, authorizer: c.Authorizer, anyAudience: c.AnyAudience, anyName: c.AnyName,
 	}
 }
 

@@ -75,6 +75,20 @@ func csr(t *testing.T, signer, name string) *certificatesv1.CertificateSigningRe
 		Request: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})}}
 }
 
+// TestAnyName: the name in a request for a certificate is not looked at where any will do.
+func TestAnyName(t *testing.T) {
+	for any, want := range map[bool]bool{false: false, true: true} {
+		p := New(Config{Objects: &objectstest.Store{}, AnyName: any})
+		obj := csr(t, certificatesv1.KubeletServingSignerName, "system:node:n2")
+		resource := certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests")
+		a := admission.NewAttributesRecord(obj, nil, certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), "", "c", resource, "", admission.Create, nil, false,
+			&user.DefaultInfo{Name: "system:node:n1", Groups: []string{"system:nodes"}})
+		if err := p.Admit(t.Context(), a, nil); (err == nil) != want {
+			t.Errorf("any name %v: %v", any, err)
+		}
+	}
+}
+
 func TestAdmit(t *testing.T) {
 	store := &objectstest.Store{}
 	store.Put(corev1.Resource("nodes"), newNode("n1", nil))
@@ -86,7 +100,7 @@ func TestAdmit(t *testing.T) {
 		}
 		return authorizer.DecisionNoOpinion, "", nil
 	})
-	p := New(store, nobody, false)
+	p := New(Config{Objects: store, Authorizer: nobody})
 	taint := corev1.Taint{Key: "k", Effect: corev1.TaintEffectNoSchedule}
 	owned := newNode("n1", nil)
 	owned.OwnerReferences = []metav1.OwnerReference{{Kind: "X"}}
@@ -204,9 +218,9 @@ func TestTexts(t *testing.T) {
 	plain := onNode("plain", "n1", nil)
 	plain.Spec.Volumes = nil
 	store.Put(corev1.Resource("pods"), plain)
-	p := New(store, authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+	p := New(Config{Objects: store, Authorizer: authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
 		return authorizer.DecisionNoOpinion, "", nil
-	}), false)
+	})})
 	for _, c := range []struct {
 		resource, sub, name string
 		obj                 runtime.Object
