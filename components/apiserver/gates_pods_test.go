@@ -45,6 +45,10 @@ func TestGatesOfBinding(t *testing.T) {
 			if len(got.Labels) != labels || got.Status.NominatedNodeName != nominated || got.Spec.NodeName != "n" {
 				t.Errorf("labels %v, nominated %q, on %q", got.Labels, got.Status.NominatedNodeName, got.Spec.NodeName)
 			}
+			got.Status.NominatedNodeName = "another"
+			if _, err := client.Pods("default").UpdateStatus(t.Context(), got, metav1.UpdateOptions{}); apierrors.IsInvalid(err) != on || err != nil && !on {
+				t.Errorf("nominated for another: %v", err)
+			}
 		})
 	}
 }

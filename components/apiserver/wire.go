@@ -118,7 +118,7 @@ func (s *Server) endpoint() string {
 func (s *Server) kinds() []*kinds.Kind {
 	access := func() *reviews.Access { return &reviews.Access{Authorizer: s.authz, Rules: s.authz} }
 	table := kinds.Table(kinds.Deps{
-		Clock: s.config.Clock, Services: s.services, ScaleToZero: s.gates.On(gates.HPAScaleToZero),
+		Clock: s.config.Clock, Services: s.services, ScaleToZero: s.gates.On(gates.HPAScaleToZero), NominateBound: !s.gates.On(gates.ClearingNominatedNodeNameAfterBinding),
 		NamespaceLabels: s.namespaceLabels, Authorize: s.authorize, Stored: s.stored, Resolve: s.resourceFor, Issued: measures.Issued(s.registry),
 		Bind: func(ctx context.Context, b *corev1.Binding, asked kinds.Asked) (*corev1.Binding, error) {
 			return nil, s.binder().Bind(ctx, b.Namespace, b.Name, b, asked.DryRun, func(runtime.Object) error { return asked.Admit() })

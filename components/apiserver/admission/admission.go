@@ -27,7 +27,7 @@ type Config struct {
 	Only []string
 	// Enable and Disable change the set of plug-ins that are on by default; their order has no meaning.
 	Enable, Disable []string
-	// Without are plug-ins that are left out even if they are on, as the feature is off that they are for.
+	// Without are plug-ins that are left out even if they are on, as the feature is off that they are for. Their configuration is read.
 	Without []string
 	// Objects is read by most plug-ins.
 	Objects objects.Store
@@ -122,14 +122,16 @@ func New(cfg Config) (*Chain, error) {
 		c.add(escalation.Name, escalation.New(cfg.Escalation), cfg.Meter)
 	}
 	for _, p := range plugins {
-		if !on[p.name] || slices.Contains(cfg.Without, p.name) {
+		if !on[p.name] {
 			continue
 		}
 		made, err := p.new(&cfg, files[p.name])
 		if err != nil {
 			return nil, fmt.Errorf("admission plugin %s: %w", p.name, err)
 		}
-		c.add(p.name, made, cfg.Meter)
+		if !slices.Contains(cfg.Without, p.name) {
+			c.add(p.name, made, cfg.Meter)
+		}
 	}
 	return c, nil
 }

@@ -29,7 +29,7 @@ var elsewhere = []featuregate.Feature{
 var within = []featuregate.Feature{
 	"APIServingWithRoutine", "AtomicFIFO", "ClientsAllowCARotation", "ClientsAllowCBOR", "ClientsAllowTLSCacheGC",
 	"ClientsPreferCBOR", "ConcurrentWatchObjectDecode", "ContextualLogging", "InOrderInformersBatchProcess",
-	"InformerResourceVersion", "ListFromCacheSnapshot", "StorageNamespaceIndex", "UnlockWhileProcessingFIFO", "WatchListClient",
+	"InformerResourceVersion", "StorageNamespaceIndex", "UnlockWhileProcessingFIFO", "WatchListClient",
 }
 
 // needs are the features that others can't be on without, as far as either can be set.

@@ -30,7 +30,7 @@ const (
 	AuthorizePodWebsocketUpgradeCreatePermission featuregate.Feature = "AuthorizePodWebsocketUpgradeCreatePermission"
 	// CBORServingAndStorage reads and writes CBOR on the wire, and stores custom resources so.
 	CBORServingAndStorage featuregate.Feature = "CBORServingAndStorage"
-	// ClearingNominatedNodeNameAfterBinding takes the node that was wished for from pods that have one.
+	// ClearingNominatedNodeNameAfterBinding takes the node that was wished for from pods that get one, and refuses to wish for another.
 	ClearingNominatedNodeNameAfterBinding featuregate.Feature = "ClearingNominatedNodeNameAfterBinding"
 	// ClusterTrustBundle lets bundles of certificates that all trust be served, where --runtime-config asks for their version too.
 	ClusterTrustBundle featuregate.Feature = "ClusterTrustBundle"

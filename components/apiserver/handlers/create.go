@@ -136,10 +136,11 @@ func (c *call) insertAllocated(obj kinds.Object, a attributes) (*cache.Entry, er
 	obj.SetResourceVersion("")
 	e, err := c.cache.Create(c.ctx, key, obj, c.ttl(obj))
 	if apierrors.IsAlreadyExists(err) {
-		if current, ok := c.cache.Peek(key); ok {
-			return nil, c.exists(obj, current.Object)
+		current, err := c.cache.Get(c.ctx, key, "") // a deletion may have been answered that the cache doesn't know of yet
+		if err != nil {
+			return nil, c.exists(obj, nil)
 		}
-		return nil, c.exists(obj, nil)
+		return nil, c.exists(obj, current.Object)
 	}
 	return e, err
 }

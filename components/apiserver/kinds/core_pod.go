@@ -50,7 +50,7 @@ func pods(deps Deps) *Kind {
 		},
 		Status: &strategy[*corev1.Pod]{
 			PrepareUpdate:  prepareStatus,
-			ValidateUpdate: podspec.ValidateStatusUpdate,
+			ValidateUpdate: podspec.StatusRules{NominateBound: deps.NominateBound}.Validate,
 			Warnings:       podspec.StatusWarnings,
 			Reset:          []string{"spec", "metadata.deletionTimestamp", "metadata.ownerReferences"},
 		},

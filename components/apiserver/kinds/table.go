@@ -25,6 +25,9 @@ type Deps struct {
 	// ScaleToZero lets autoscalers have 0 minReplicas.
 	ScaleToZero bool
 
+	// NominateBound lets pods that have a node be nominated for others.
+	NominateBound bool
+
 	// NamespaceLabels returns the labels of a namespace; where it is nil, nothing is refused for what they lack.
 	NamespaceLabels func(ctx context.Context, name string) (map[string]string, error)
 	// Authorize returns the API's error for what a request may not do besides what it is; nil allows everything.

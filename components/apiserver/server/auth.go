@@ -59,10 +59,10 @@ func soleRequest(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) impersonate(next http.Handler) http.Handler {
-	if s.config.Impersonation == nil {
+	if s.config.Impersonation.Filter == nil {
 		return next
 	}
-	return s.config.Impersonation(next)
+	return s.config.Impersonation.Filter(next)
 }
 
 func isMaster(r *http.Request) bool {

@@ -28,7 +28,7 @@ func (s *Server) chain(end http.Handler) http.Handler {
 		s.authenticate,
 		s.trace,
 		s.timed("audit", s.audit),
-		s.timed(s.config.ImpersonationStep, s.impersonate),
+		s.timed(s.config.Impersonation.Name, s.impersonate),
 		s.countInFlight,
 		s.takeTurns(),
 		s.spanned("authorization", s.authorize),

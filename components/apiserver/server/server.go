@@ -25,6 +25,12 @@ import (
 	"quintet.dev/quintet/internal/health"
 )
 
+// Impersonation is the filter that lets users act as others, by the name under which its time is measured; nil leaves the headers alone.
+type Impersonation struct {
+	Name   string
+	Filter func(next http.Handler) http.Handler
+}
+
 // Config of a Server.
 type Config struct {
 	// Listener is owned and closed by the server.
@@ -38,9 +44,8 @@ type Config struct {
 	Audit Audit
 	// Tracing makes spans of requests; nil makes none.
 	Tracing func(next http.Handler) http.Handler
-	// Impersonation lets users act as others; nil leaves the headers alone. Its time is measured as ImpersonationStep.
-	Impersonation     func(next http.Handler) http.Handler
-	ImpersonationStep string
+	// Impersonation lets users act as others.
+	Impersonation Impersonation
 	// Fairness makes requests wait when there are too many; nil refuses those beyond the bounds in flight.
 	Fairness func(next http.Handler) http.Handler
 	// Authorizer tells who may.

@@ -27,7 +27,7 @@ func serverOf(t *testing.T, h http.HandlerFunc, change ...func(*Config)) *Server
 	}
 	t.Cleanup(func() { _ = listener.Close() })
 	config := Config{
-		Listener: listener, API: h, ImpersonationStep: "constrainedimpersonation",
+		Listener: listener, API: h, Impersonation: Impersonation{Name: "constrainedimpersonation"},
 		Authenticator: authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
 			return &authenticator.Response{User: &user.DefaultInfo{Name: "alice"}}, true, nil
 		}),

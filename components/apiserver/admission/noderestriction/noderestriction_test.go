@@ -77,14 +77,14 @@ func csr(t *testing.T, signer, name string) *certificatesv1.CertificateSigningRe
 
 // TestAnyName: the name in a request for a certificate is not looked at where any will do.
 func TestAnyName(t *testing.T) {
-	for any, want := range map[bool]bool{false: false, true: true} {
-		p := New(Config{Objects: &objectstest.Store{}, AnyName: any})
+	for _, allowed := range []bool{false, true} {
+		p := New(Config{Objects: &objectstest.Store{}, AnyName: allowed})
 		obj := csr(t, certificatesv1.KubeletServingSignerName, "system:node:n2")
 		resource := certificatesv1.SchemeGroupVersion.WithResource("certificatesigningrequests")
 		a := admission.NewAttributesRecord(obj, nil, certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest"), "", "c", resource, "", admission.Create, nil, false,
 			&user.DefaultInfo{Name: "system:node:n1", Groups: []string{"system:nodes"}})
-		if err := p.Admit(t.Context(), a, nil); (err == nil) != want {
-			t.Errorf("any name %v: %v", any, err)
+		if err := p.Admit(t.Context(), a, nil); (err == nil) != allowed {
+			t.Errorf("any name %v: %v", allowed, err)
 		}
 	}
 }

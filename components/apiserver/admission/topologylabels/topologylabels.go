@@ -33,15 +33,16 @@ func New(reader objects.Reader) *Plugin {
 
 // Admit labels bindings, whose labels go to the pod, and pods that are made on a node.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	resource := a.GetResource().GroupResource()
+	if a.GetResource().GroupResource() != corev1.Resource("pods") {
+		return nil // nor is what is posted to bindings labelled, as with upstream
+	}
 	switch obj := a.GetObject().(type) {
 	case *corev1.Binding:
-		isBinding := resource == corev1.Resource("bindings") || (resource == corev1.Resource("pods") && a.GetSubresource() == "binding")
-		if isBinding && (obj.Target.Kind == "" || obj.Target.Kind == "Node") {
+		if a.GetSubresource() == "binding" && obj.Target.Kind == "Node" {
 			return p.label(ctx, a, obj, obj.Target.Name)
 		}
 	case *corev1.Pod:
-		if resource == corev1.Resource("pods") && a.GetSubresource() == "" && obj.Spec.NodeName != "" {
+		if a.GetSubresource() == "" && obj.Spec.NodeName != "" {
 			return p.label(ctx, a, obj, obj.Spec.NodeName)
 		}
 	}

@@ -64,7 +64,7 @@ func TestStatusOfDevices(t *testing.T) {
 		pod := old.DeepCopy()
 		c.change(&pod.Status)
 		var got []string
-		for _, err := range ValidateStatusUpdate(pod, old) {
+		for _, err := range (StatusRules{}).Validate(pod, old) {
 			got = append(got, err.Field)
 		}
 		if !slices.Equal(got, c.want) {

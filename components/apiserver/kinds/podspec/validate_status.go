@@ -16,8 +16,14 @@ import (
 
 const notNegative = "must be a non-negative integer"
 
-// ValidateStatusUpdate checks a change through /status.
-func ValidateStatusUpdate(new, old *corev1.Pod) field.ErrorList {
+// StatusRules check changes through /status.
+type StatusRules struct {
+	// NominateBound lets pods that have a node be nominated for others.
+	NominateBound bool
+}
+
+// Validate checks a change.
+func (r StatusRules) Validate(new, old *corev1.Pod) field.ErrorList {
 	path, is, was := field.NewPath("status"), &new.Status, &old.Status
 	errs := validateConditions(is.Conditions, path.Child("conditions"))
 	if new.Spec.NodeName != old.Spec.NodeName {
@@ -26,7 +32,7 @@ func ValidateStatusUpdate(new, old *corev1.Pod) field.ErrorList {
 	if name := is.NominatedNodeName; name != "" && name != was.NominatedNodeName {
 		at := path.Child("nominatedNodeName")
 		errs = append(errs, problems(name, at, checks.Subdomain)...)
-		if old.Spec.NodeName != "" {
+		if old.Spec.NodeName != "" && !r.NominateBound {
 			errs = append(errs, field.Forbidden(at, "may not be set on pods that are already bound to a node"))
 		}
 	}
