@@ -32,7 +32,7 @@ type Config struct {
 	// ExtendExpiration lets the tokens that pods get by default live for a year, for clients that don't read the file
 	// again. The kubelet renews it hourly all the same.
 	ExtendExpiration bool
-	// AnyUID lets requests for tokens name another UID than that of the service account, which is noted in the audit only.
+	// AnyUID lets requests for tokens name another UID than that of the service account, which is then noted in the audit and warned of.
 	AnyUID bool
 	// NoLookup accepts tokens in Secrets without looking whether the Secret still holds them.
 	NoLookup bool
