@@ -203,8 +203,9 @@ func TestNamespaceIsMarkedFirst(t *testing.T) {
 	if err != nil || got.DeletionTimestamp == nil || got.DeletionGracePeriodSeconds != nil || got.Status.Phase != corev1.NamespaceTerminating {
 		t.Fatalf("after the first deletion: %+v, %v", got, err)
 	}
-	if err := spaces.Delete(t.Context(), "free", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
+	last := &corev1.Namespace{}
+	if err := client.CoreV1().RESTClient().Delete().Resource("namespaces").Name("free").Do(t.Context()).Into(last); err != nil || last.UID != free.UID {
+		t.Fatalf("the last deletion answers %+v, %v", last, err)
 	}
 	if _, err := spaces.Get(t.Context(), "free", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("after the second deletion: %v", err)

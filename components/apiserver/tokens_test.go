@@ -26,3 +26,38 @@ func TestTokenRequestsShowTheirManager(t *testing.T) {
 		t.Errorf("got %+v", m)
 	}
 }
+
+// TestReviewsOfSpentTokens: a review tells what has become of a token's account, and that nobody here signed a token.
+func TestReviewsOfSpentTokens(t *testing.T) {
+	f := start(t)
+	accounts := f.client(t).CoreV1().ServiceAccounts("default")
+	if _, err := accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	tokenOf := func(f *fixture, name string) string {
+		t.Helper()
+		made, err := f.client(t).CoreV1().ServiceAccounts("default").CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.Status.Token
+	}
+	gone := tokenOf(f, "x")
+	if err := accounts.Delete(t.Context(), "x", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	other := start(t)
+	if _, err := other.client(t).CoreV1().ServiceAccounts("default").Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for token, want := range map[string]string{
+		gone:                `[invalid bearer token, serviceaccounts "x" not found]`,
+		tokenOf(other, "x"): "[invalid bearer token, invalid signature, no keys found]",
+	} {
+		review := &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}
+		got, err := f.client(t).AuthenticationV1().TokenReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		if err != nil || got.Status.Authenticated || got.Status.Error != want {
+			t.Errorf("got %+v, %v; want %s", got.Status, err, want)
+		}
+	}
+}

@@ -1,11 +1,14 @@
 package quotas
 
 import (
+	"cmp"
+	"slices"
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	podresources "k8s.io/component-helpers/resource"
 )
 
 // OfDeviceClass ends the names of resources that count the devices of a class.
@@ -13,7 +16,7 @@ const OfDeviceClass = ".deviceclass.resource.k8s.io/devices"
 
 // addDevices charges the devices of a claim by their class, and by the names under which pods may ask for such devices as
 // for other extended resources (KEP-5004).
-func addDevices(usage corev1.ResourceList, claim *resourcev1.ResourceClaim, cluster Cluster) {
+func addDevices(usage corev1.ResourceList, claim *resourcev1.ResourceClaim, cluster Cluster, now time.Time) {
 	extended := corev1.ResourceList{}
 	for class, n := range devices(claim) {
 		count := *resource.NewQuantity(n, resource.DecimalSI)
@@ -27,13 +30,14 @@ func addDevices(usage corev1.ResourceList, claim *resourcev1.ResourceClaim, clus
 			add(extended, corev1.ResourceName(*name), count)
 		}
 	}
-	asked := askedByPod(claim, cluster)
+	asked := askedByPod(claim, cluster, now)
 	for name, q := range extended {
+		name = corev1.DefaultResourceRequestsPrefix + name
 		if by, ok := asked[name]; ok {
 			q.Sub(by)
 		}
 		if q.Sign() > 0 {
-			usage[corev1.DefaultResourceRequestsPrefix+name] = q
+			usage[name] = q
 		}
 	}
 }
@@ -73,15 +77,42 @@ func number(mode resourcev1.DeviceAllocationMode, count int64) int64 {
 	return 0
 }
 
-// askedByPod is what was charged with the pod for which the scheduler has made the claim, as the pod asks for extended resources.
-func askedByPod(claim *resourcev1.ResourceClaim, cluster Cluster) corev1.ResourceList {
-	owner := metav1.GetControllerOf(claim)
-	if claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" || owner == nil || owner.Kind != "Pod" || owner.APIVersion != "v1" {
+// askedByPod is what is charged for the pod for which the scheduler has made the claim, as the pod asks for extended resources.
+// That excuses one claim only: the one that the pod's status names, or the oldest while it names none. A pod that has ended is
+// charged for nothing any more, so that all of the claim is.
+func askedByPod(claim *resourcev1.ResourceClaim, cluster Cluster, now time.Time) corev1.ResourceList {
+	owner := podOf(claim)
+	if owner == nil {
 		return nil
 	}
 	pod := cluster.Pod(claim.Namespace, owner.Name)
 	if pod == nil || pod.UID != owner.UID {
 		return nil
 	}
-	return podresources.PodRequests(pod, podresources.PodResourcesOptions{UseStatusResources: true})
+	if s := pod.Status.ExtendedResourceClaimStatus; s != nil {
+		if s.ResourceClaimName != claim.Name {
+			return nil
+		}
+	} else if slices.ContainsFunc(cluster.ResourceClaims(claim.Namespace), func(other *resourcev1.ResourceClaim) bool {
+		of := podOf(other)
+		return of != nil && of.UID == pod.UID && older(other, claim)
+	}) {
+		return nil
+	}
+	usage := corev1.ResourceList{}
+	addPod(usage, pod, now)
+	return usage
+}
+
+// podOf is the pod for whose extended resources a claim was made.
+func podOf(claim *resourcev1.ResourceClaim) *metav1.OwnerReference {
+	owner := metav1.GetControllerOfNoCopy(claim)
+	if claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] != "true" || owner == nil || owner.Kind != "Pod" || owner.APIVersion != "v1" {
+		return nil
+	}
+	return owner
+}
+
+func older(a, b *resourcev1.ResourceClaim) bool {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }

@@ -48,6 +48,16 @@ func (there) Pod(namespace, name string) *corev1.Pod {
 	return nil
 }
 
+// ResourceClaims are what the scheduler made for the pod, the oldest of which is "first".
+func (there) ResourceClaims(string) []*resourcev1.ResourceClaim {
+	return []*resourcev1.ResourceClaim{named("second", ownedBy("", claim())), named("first", ownedBy("", claim()))}
+}
+
+func named(name string, c *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
+	c.Name = name
+	return c
+}
+
 func exactly(class string, count int64) resourcev1.DeviceRequest {
 	return resourcev1.DeviceRequest{Exactly: &resourcev1.ExactDeviceRequest{DeviceClassName: class, AllocationMode: resourcev1.DeviceAllocationModeExactCount, Count: count}}
 }
@@ -106,7 +116,7 @@ func TestUsage(t *testing.T) {
 		"all devices":         {claims, claim(all("nic")), list(ofClaims, "1", "nic.deviceclass.resource.k8s.io/devices", "32", "requests.deviceclass.resource.kubernetes.io/nic", "32")},
 		"no such class":       {claims, claim(exactly("none", 2)), list(ofClaims, "1", "none.deviceclass.resource.k8s.io/devices", "2")},
 		"whichever there are": {claims, claim(first(exactly("nic", 2), exactly("nic", 5), exactly("none", 1)), first(all("nic"))), list(ofClaims, "1", "nic.deviceclass.resource.k8s.io/devices", "37", "none.deviceclass.resource.k8s.io/devices", "1", "requests.deviceclass.resource.kubernetes.io/nic", "37")},
-		"what a pod was charged for": {claims, ownedBy("", claim(exactly("gpu", 3))), list(ofClaims, "1", "gpu.deviceclass.resource.k8s.io/devices", "3",
+		"what a pod was charged for": {claims, named("first", ownedBy("", claim(exactly("gpu", 3)))), list(ofClaims, "1", "gpu.deviceclass.resource.k8s.io/devices", "3",
 			"requests.deviceclass.resource.kubernetes.io/gpu", "3", "requests.example.com/gpu", "1")},
 		"another pod": {claims, ownedBy("2", claim(exactly("gpu", 3))), list(ofClaims, "1", "gpu.deviceclass.resource.k8s.io/devices", "3",
 			"requests.deviceclass.resource.kubernetes.io/gpu", "3", "requests.example.com/gpu", "3")},

@@ -55,11 +55,27 @@ func podInScope(pod *corev1.Pod, s *corev1.ScopedResourceSelectorRequirement) bo
 }
 
 func claimInScope(c *corev1.PersistentVolumeClaim, s *corev1.ScopedResourceSelectorRequirement) bool {
-	name := ""
-	if c.Spec.VolumeAttributesClassName != nil {
-		name = *c.Spec.VolumeAttributesClassName
+	names := AttributesClasses(c)
+	if len(names) == 0 {
+		return among("", s)
 	}
-	return among(name, s)
+	return slices.ContainsFunc(names, func(name string) bool { return among(name, s) })
+}
+
+// AttributesClasses are those of a volume, in order: the one that is asked for, the one that it has, and the one that it is
+// getting. A claim is in the scope of each.
+func AttributesClasses(c *corev1.PersistentVolumeClaim) []string {
+	var names []string
+	for _, name := range []*string{c.Spec.VolumeAttributesClassName, c.Status.CurrentVolumeAttributesClassName} {
+		if name != nil && *name != "" {
+			names = append(names, *name)
+		}
+	}
+	if m := c.Status.ModifyVolumeStatus; m != nil && m.TargetVolumeAttributesClassName != "" {
+		names = append(names, m.TargetVolumeAttributesClassName)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func among(name string, s *corev1.ScopedResourceSelectorRequirement) bool {

@@ -19,6 +19,7 @@ import (
 type Cluster interface {
 	DeviceClass(name string) *resourcev1.DeviceClass
 	Pod(namespace, name string) *corev1.Pod
+	ResourceClaims(namespace string) []*resourcev1.ResourceClaim
 }
 
 var one = *resource.NewQuantity(1, resource.DecimalSI)
@@ -58,7 +59,7 @@ func Usage(of schema.GroupResource, obj runtime.Object, cluster Cluster, now tim
 	case *corev1.PersistentVolumeClaim:
 		addVolumes(usage, obj)
 	case *resourcev1.ResourceClaim:
-		addDevices(usage, obj, cluster)
+		addDevices(usage, obj, cluster, now)
 	}
 	return usage
 }
@@ -86,7 +87,7 @@ func AddCompute(usage, requests, limits corev1.ResourceList) {
 			strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix):
 			usage[name] = q
 			usage[corev1.DefaultResourceRequestsPrefix+name] = q
-		case strings.Contains(string(name), "/"):
+		case Extended(name):
 			usage[corev1.DefaultResourceRequestsPrefix+name] = q
 		}
 	}
@@ -128,11 +129,20 @@ func addVolumes(usage corev1.ResourceList, c *corev1.PersistentVolumeClaim) {
 	if !ok {
 		return
 	}
+	request = whole(request)
 	if granted, ok := c.Status.AllocatedResources[corev1.ResourceStorage]; ok && granted.Cmp(request) > 0 {
-		request = granted // a resize that was taken back is not done yet
+		request = whole(granted) // a resize that was taken back is not done yet
 	}
 	usage[corev1.ResourceRequestsStorage] = request
 	if class != "" {
 		usage[corev1.ResourceName(class+OfStorageClass)+corev1.ResourceRequestsStorage] = request
 	}
+}
+
+// whole rounds up to bytes, which is all that the status of a quota may tell. What is whole keeps its format.
+func whole(q resource.Quantity) resource.Quantity {
+	if rounded := q.DeepCopy(); !rounded.RoundUp(0) {
+		return rounded
+	}
+	return q
 }

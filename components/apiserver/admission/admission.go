@@ -69,6 +69,7 @@ type Chain struct {
 	admitted, validated  took
 	runners              []runner
 	names                []string
+	escalation           escalation.Checker // nil for none
 }
 
 // timed is a plug-in and what takes its times.
@@ -110,17 +111,14 @@ func New(cfg Config) (*Chain, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := readFile(cfg.File)
+	files, err := readFile(cfg.File, on)
 	if err != nil {
 		return nil, fmt.Errorf("--admission-control-config-file: %w", err)
 	}
 	if cfg.Meter == nil {
 		cfg.Meter = unmeasured{}
 	}
-	c := &Chain{admitted: cfg.Meter.Step(stepAdmit), validated: cfg.Meter.Step(stepValidate)}
-	if cfg.Escalation != nil { // nobody else is to be told of what will be refused
-		c.add(escalation.Name, escalation.New(cfg.Escalation), cfg.Meter)
-	}
+	c := &Chain{admitted: cfg.Meter.Step(stepAdmit), validated: cfg.Meter.Step(stepValidate), escalation: cfg.Escalation}
 	for _, p := range plugins {
 		if !on[p.name] {
 			continue
@@ -213,9 +211,17 @@ func (c *Chain) Plugins() []string { return slices.Clone(c.names) }
 // Handles implements admission.Interface.
 func (c *Chain) Handles(admission.Operation) bool { return true }
 
-// Admit lets each plug-in change the object; the first error ends it. When a webhook or a policy has changed it, all have
-// another look, once.
-func (c *Chain) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) (err error) {
+// Admit lets each plug-in change the object; the first error ends it. What comes of it must not grant more than the writer has: that is
+// asked before anything else checks the object, and isn't measured, as it is no plug-in.
+func (c *Chain) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if err := c.change(ctx, a, o); err != nil || c.escalation == nil {
+		return err
+	}
+	return escalation.Check(ctx, c.escalation, a)
+}
+
+// change calls the plug-ins that change objects. When a webhook or a policy has changed it, all have another look, once.
+func (c *Chain) change(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) (err error) {
 	start := time.Now()
 	defer func() { c.admitted(time.Since(start), a.GetOperation(), err != nil) }()
 	if err := c.admit(ctx, a, o); err != nil {

@@ -56,12 +56,10 @@ func TestFileConfiguresPlugins(t *testing.T) {
 
 func TestFileIsWrong(t *testing.T) {
 	for name, tt := range map[string]struct{ text, want string }{
-		"no YAML":         {"{", "unexpected end of JSON input"},
-		"another kind":    {"apiVersion: v1\nkind: Pod\n", `no kind "Pod" is registered`},
-		"unknown field":   {fileHead + "- {name: PodSecurity, colour: red}\n", `unknown field "plugins[0].colour"`},
-		"unknown plug-in": {fileHead + "- {name: PodSecurty}\n", "plugins[0] (PodSecurty): there is no such plug-in"},
-		"nothing to set":  {fileHead + "- {name: LimitRanger, path: security.yaml}\n", "plugins[0] (LimitRanger): it takes no configuration here"},
-		"no such file":    {fileHead + "- {name: PodSecurity, path: none.yaml}\n", "none.yaml: no such file"},
+		"no YAML":       {"{", "unexpected end of JSON input"},
+		"another kind":  {"apiVersion: v1\nkind: Pod\n", `no kind "Pod" is registered`},
+		"unknown field": {fileHead + "- {name: PodSecurity, colour: red}\n", `unknown field "plugins[0].colour"`},
+		"no such file":  {fileHead + "- {name: PodSecurity, path: none.yaml}\n", "none.yaml: no such file"},
 		"of another plug-in": {fileHead + "- {name: ValidatingAdmissionWebhook, path: security.yaml}\n",
 			`admission plugin ValidatingAdmissionWebhook: no kind "PodSecurityConfiguration" is registered`},
 		"relative kubeconfig": {fileHead + "- name: MutatingAdmissionWebhook\n  configuration: {apiVersion: apiserver.config.k8s.io/v1, kind: WebhookAdmissionConfiguration, kubeConfigFile: x}\n",
@@ -77,6 +75,58 @@ func TestFileIsWrong(t *testing.T) {
 	}
 	if _, err := New(Config{Objects: &objectstest.Store{}, File: "/none.yaml"}); err == nil || !strings.Contains(err.Error(), "--admission-control-config-file: open /none.yaml") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestFileSaysMore: what it says of plug-ins that are unknown, or off, or take nothing, is not looked at, nor is a second entry.
+func TestFileSaysMore(t *testing.T) {
+	for name, entries := range map[string]string{
+		"unknown":        "- {name: PodSecurty, path: none}\n",
+		"off":            "- {name: EventRateLimit, path: none}\n- {name: ImagePolicyWebhook, configuration: {a: b}}\n",
+		"takes nothing":  "- {name: LimitRanger, path: none}\n",
+		"of no effect":   "- {name: JobValidation, path: none}\n",
+		"a second entry": "- {name: PodSecurity}\n- {name: PodSecurity, path: none}\n",
+	} {
+		if _, _, err := withFile(t, fileHead+entries); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestUnversionedFile: plug-ins had files of their own before there was one for all.
+func TestUnversionedFile(t *testing.T) {
+	dir := t.TempDir()
+	path, remote := filepath.Join(dir, "config"), filepath.Join(dir, "remote")
+	kubeconfig := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: https://images.example.com}}]\ncontexts: [{name: x, context: {cluster: c}}]\ncurrent-context: x"
+	images, selectors := "imagePolicy: {kubeConfigFile: "+remote+"}\n", "podNodeSelectorPluginConfig: {ns: disk=fast}\n"
+	for name, c := range map[string]struct {
+		text, want string
+		enable     []string
+	}{
+		"both":          {text: images + selectors, enable: []string{"ImagePolicyWebhook", "PodNodeSelector"}},
+		"one":           {text: selectors, enable: []string{"PodNodeSelector"}},
+		"neither is on": {text: images},
+		"another's":     {text: selectors, enable: []string{"ImagePolicyWebhook"}, want: "admission plugin ImagePolicyWebhook: no config specified"},
+		"something":     {text: "a: b\n", enable: []string{"PodNodeSelector"}, want: "Object 'Kind' is missing"},
+	} {
+		for file, text := range map[string]string{path: c.text, remote: kubeconfig} {
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		store := &objectstest.Store{}
+		chain, err := New(Config{Objects: store, File: path, Enable: c.enable, Disable: []string{"ServiceAccount", "Priority"}})
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+		if name != "one" || err != nil {
+			continue
+		}
+		store.Put(corev1.Resource("namespaces"), &corev1.Namespace{ObjectMeta: in("", "ns")})
+		pod := &corev1.Pod{ObjectMeta: in("ns", "p"), Spec: corev1.PodSpec{NodeSelector: map[string]string{"disk": "slow"}}}
+		if err := do(chain, write{op: admission.Create, resource: corev1.Resource("pods"), obj: pod}); err == nil || !strings.Contains(err.Error(), "conflict") {
+			t.Errorf("a pod that wants another disk: %v", err)
+		}
 	}
 }
 

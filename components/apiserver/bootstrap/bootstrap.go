@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +56,8 @@ type Config struct {
 	// ClientCA and RequestHeaderCA return the PEM bundles now in use, or nil.
 	ClientCA, RequestHeaderCA func() []byte
 	RequestHeader             authn.RequestHeader
+	// NoUIDHeaders leaves extension servers untold of the headers with UIDs, those of other API servers among them.
+	NoUIDHeaders bool
 	// Fairness brings the flow schemas and priority levels of priority and fairness.
 	Fairness bool
 	// Writers is how many objects are written at a time; 0 is one.
@@ -69,6 +72,7 @@ type Bootstrap struct {
 
 	events                      record.EventRecorder // nil until there is one
 	toldOfRanges, toldOfUnready bool
+	trackAgain                  time.Time // when the object of the tracking of tokens may be created again
 }
 
 // New returns a Bootstrap.
@@ -121,15 +125,11 @@ type step struct {
 }
 
 func (b *Bootstrap) steps() []step {
-	var steps []step
-	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
-		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		steps = append(steps, step{"namespace " + name, func(ctx context.Context) error {
-			return b.createMissing(ctx, corev1.Resource("namespaces"), namespace)
-		}})
-	}
+	steps := b.namespaceSteps()
 	for _, class := range priorityClasses() {
-		steps = append(steps, step{"priority class " + class.Name, func(ctx context.Context) error { return b.ensurePriorityClass(ctx, class) }})
+		steps = append(steps, step{"priority class " + class.Name, func(ctx context.Context) error {
+			return b.createMissing(ctx, schedulingv1.Resource("priorityclasses"), class)
+		}})
 	}
 	steps = append(steps, b.policySteps()...)
 	steps = append(steps, b.fairnessSteps()...)
@@ -154,6 +154,7 @@ func (b *Bootstrap) createMissing(ctx context.Context, resource schema.GroupReso
 	return err
 }
 
+// priorityClasses are the system's. One that is there stays as it is.
 func priorityClasses() []*schedulingv1.PriorityClass {
 	class := func(name string, value int32, description string) *schedulingv1.PriorityClass {
 		return &schedulingv1.PriorityClass{
@@ -165,19 +166,7 @@ func priorityClasses() []*schedulingv1.PriorityClass {
 	}
 	const system = 2_000_000_000
 	return []*schedulingv1.PriorityClass{
-		class("system-node-critical", system+1000, "For pods that their node can't do without."),
-		class("system-cluster-critical", system, "For pods that the cluster can't do without, on whichever node."),
+		class("system-node-critical", system+1000, "Used for system critical pods that must not be moved from their current node."),
+		class("system-cluster-critical", system, "Used for system critical pods that must run in the cluster, but can be moved to another node if necessary."),
 	}
-}
-
-func (b *Bootstrap) ensurePriorityClass(ctx context.Context, class *schedulingv1.PriorityClass) error {
-	resource := schedulingv1.Resource("priorityclasses")
-	found, err := objects.As[*schedulingv1.PriorityClass](b.cfg.Objects.Get(ctx, resource, "", class.Name))
-	if err == nil && found.Value != class.Value {
-		// A value can't be changed; a class with the wrong one was not made by this system.
-		if err := b.cfg.Objects.Delete(ctx, resource, "", class.Name, found.UID); err != nil && !apierrors.IsNotFound(err) {
-			return err
-		}
-	}
-	return b.createMissing(ctx, resource, class)
 }

@@ -5,13 +5,57 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/objects"
 )
 
-// ensureTokenTracking notes since when uses of tokens in Secrets are recorded (KEP-2799).
+const (
+	trackingName = "kube-apiserver-legacy-service-account-token-tracking"
+	trackedSince = "since"
+	// trackingPause is how seldom a server creates the object, so that it doesn't fight with one that deletes it.
+	trackingPause = 30 * time.Minute
+)
+
+// ensureTokenTracking notes since when uses of tokens in Secrets are recorded (KEP-2799): from today on where nothing tells, or no date.
 func (b *Bootstrap) ensureTokenTracking(ctx context.Context) error {
-	return b.createMissing(ctx, corev1.Resource("configmaps"), &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "kube-apiserver-legacy-service-account-token-tracking"},
-		Data:       map[string]string{"since": b.cfg.Clock.Now().UTC().Format(time.DateOnly)},
+	resource, now := corev1.Resource("configmaps"), b.cfg.Clock.Now()
+	today := now.UTC().Format(time.DateOnly)
+	found, err := objects.As[*corev1.ConfigMap](b.cfg.Objects.Get(ctx, resource, metav1.NamespaceSystem, trackingName))
+	switch {
+	case apierrors.IsNotFound(err):
+		if now.Before(b.trackAgain) {
+			return nil
+		}
+		err = b.createMissing(ctx, resource, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trackingName}, Data: map[string]string{trackedSince: today},
+		})
+		if err == nil {
+			b.trackAgain = now.Add(trackingPause)
+		}
+		return err
+	case err != nil || dated(found):
+		return err
+	}
+	_, err = b.cfg.Objects.Update(ctx, resource, metav1.NamespaceSystem, trackingName, func(obj kinds.Object) (kinds.Object, error) {
+		current := obj.(*corev1.ConfigMap)
+		if !dated(current) {
+			if current.Data == nil {
+				current.Data = map[string]string{}
+			}
+			current.Data[trackedSince] = today
+		}
+		return current, nil
 	})
+	if apierrors.IsNotFound(err) {
+		return nil // it is seen the next time
+	}
+	return err
+}
+
+func dated(m *corev1.ConfigMap) bool {
+	_, err := time.Parse(time.DateOnly, m.Data[trackedSince])
+	return err == nil
 }

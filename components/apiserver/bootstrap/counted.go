@@ -1,7 +1,7 @@
 package bootstrap
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"net"
 	"slices"
@@ -14,12 +14,12 @@ import (
 )
 
 // ensureCounted puts this server among the endpoints, of which there are as many as there are servers.
-func (b *Bootstrap) ensureCounted(ctx context.Context) error {
+func (b *Bootstrap) ensureCounted(ctx context.Context, ports bool) error {
 	current, err := b.endpointAddresses(ctx)
 	if err != nil {
 		return err
 	}
-	return b.writeEndpoints(ctx, counted(current, b.cfg.AdvertiseAddress, b.cfg.Servers))
+	return b.writeEndpoints(ctx, counted(current, b.cfg.AdvertiseAddress, b.cfg.Servers), ports)
 }
 
 // uncounted are the endpoints without this server.
@@ -37,24 +37,25 @@ func (b *Bootstrap) endpointAddresses(ctx context.Context) ([]net.IP, error) {
 		return nil, err
 	}
 	var out []net.IP
-	for _, subset := range found.Subsets {
-		for _, a := range subset.Addresses {
-			if ip := net.ParseIP(a.IP); ip != nil {
-				out = append(out, ip)
-			}
+	if len(found.Subsets) != 1 { // somebody else made these: they are made anew
+		return nil, nil
+	}
+	for _, a := range found.Subsets[0].Addresses {
+		if ip := net.ParseIP(a.IP); ip != nil {
+			out = append(out, ip)
 		}
 	}
 	return out, nil
 }
 
 // counted adds a server's own address to those of the others. Where that is one too many, those go that come after its own in
-// their order: each server that lives drops its successors, so that the addresses of servers that are gone go too.
+// the order of their texts: each server that lives drops its successors, so that the addresses of servers that are gone go too.
 func counted(others []net.IP, own net.IP, count int) []net.IP {
 	all := slices.Clone(others)
 	if !slices.ContainsFunc(all, own.Equal) {
 		all = append(all, own)
 	}
-	slices.SortFunc(all, func(x, y net.IP) int { return bytes.Compare(x.To16(), y.To16()) })
+	slices.SortFunc(all, func(x, y net.IP) int { return cmp.Compare(x.String(), y.String()) })
 	all = slices.CompactFunc(all, net.IP.Equal)
 	for len(all) > count {
 		next := (slices.IndexFunc(all, own.Equal) + 1) % len(all)

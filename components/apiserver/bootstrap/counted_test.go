@@ -25,6 +25,7 @@ func TestCounted(t *testing.T) {
 		{ips(1, 2), 3, 2, ips(2, 3)},
 		{ips(1, 2, 3, 4), 4, 1, ips(4)},
 		{ips(3, 1, 3), 1, 5, ips(1, 3)},
+		{ips(9, 10), 8, 2, []net.IP{net.IPv4(10, 0, 0, 10), net.IPv4(10, 0, 0, 8)}},
 	} {
 		if got := counted(c.others, net.IPv4(10, 0, 0, c.own), c.count); fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%d of %d with %v: %v, want %v", c.own, c.count, c.others, got, c.want)

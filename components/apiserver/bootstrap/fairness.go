@@ -2,8 +2,6 @@ package bootstrap
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strconv"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
@@ -69,16 +67,8 @@ func (b *Bootstrap) fairnessSteps() []step {
 	return append(steps, step{"flow control objects of other releases", b.forgetFairness})
 }
 
-// keepFairness takes all these steps.
-func (b *Bootstrap) keepFairness(ctx context.Context) error {
-	var errs []error
-	for _, step := range b.fairnessSteps() {
-		if err := step.run(ctx); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", step.name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
+// keepFairness takes all these steps again.
+func (b *Bootstrap) keepFairness(ctx context.Context) error { return takeAll(ctx, b.fairnessSteps()) }
 
 // ensureFairness creates the object, or brings it back to what it should be unless somebody took it over.
 func (b *Bootstrap) ensureFairness(ctx context.Context, want fairness) error {

@@ -6,6 +6,7 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"time"
@@ -27,7 +28,8 @@ const (
 	// leaseDuration is how long a server that no longer renews counts as one of the cluster's.
 	leaseDuration = time.Hour
 	renewEvery    = 10 * time.Second
-	// mendEvery is how soon the objects of priority and fairness are what they should be after somebody changed them.
+	// mendEvery is how soon system namespaces are there again after somebody deleted them, and the objects of priority and fairness what
+	// they should be.
 	mendEvery = time.Minute
 
 	identityLabel = "apiserver.kubernetes.io/identity"
@@ -117,8 +119,8 @@ func (b *Bootstrap) ended(lease *coordinationv1.Lease) bool {
 	return lease.Spec.RenewTime.Add(life).Before(b.cfg.Clock.Now())
 }
 
-// Run keeps this server's lease, the endpoints of the Service "kubernetes" and the objects of priority and fairness until
-// ctx ends, and then takes its own address out. What is wrong with the configured ranges of cluster IPs is told to events.
+// Run keeps this server's lease, the endpoints of the Service "kubernetes", the system namespaces, and what else may not stay as somebody
+// made it, until ctx ends, and then takes its own address out. What is wrong with the configured ranges of cluster IPs is told to events.
 func (b *Bootstrap) Run(ctx context.Context, events record.EventRecorder) error {
 	b.events = events
 	ticker := b.cfg.Clock.NewTicker(renewEvery)
@@ -127,7 +129,6 @@ func (b *Bootstrap) Run(ctx context.Context, events record.EventRecorder) error 
 	defer often.Stop()
 	rare := b.cfg.Clock.NewTicker(mendEvery)
 	defer rare.Stop()
-	logger := klog.FromContext(ctx)
 	var said string // of what is tried so often that it is told of once
 	for {
 		select {
@@ -137,31 +138,44 @@ func (b *Bootstrap) Run(ctx context.Context, events record.EventRecorder) error 
 			b.leave(leaving)
 			return nil
 		case <-ticker.C():
-			for _, s := range []step{
-				{"lease", b.renewLease}, {"service CIDR", b.ensureServiceCIDR}, {"service", b.ensureService}, {"endpoints", b.ensureEndpoints},
-			} {
-				if err := s.run(ctx); err != nil && ctx.Err() == nil {
-					logger.Error(err, "Could not keep what tells others of this server; trying again", "what", s.name)
-				}
-			}
+			b.keep(ctx, step{"lease", b.renewLease}, step{"service CIDR", b.ensureServiceCIDR}, step{"service", b.ensureService},
+				step{"endpoints", b.keepEndpoints})
 		case <-often.C(): // as the files do of which it tells
-			err := b.ensureAuthenticationConfig(ctx)
+			err := takeAll(ctx, []step{
+				{"authentication of extension servers", b.ensureAuthenticationConfig}, {"tracking of legacy service account tokens", b.ensureTokenTracking},
+			})
 			switch {
 			case err == nil:
 				said = ""
 			case ctx.Err() == nil && err.Error() != said:
-				logger.Error(err, "Could not tell extension servers whom to trust; trying again")
+				klog.FromContext(ctx).Error(err, "Could not keep what tells others of tokens and certificates; trying again")
 				said = err.Error()
 			}
 		case <-rare.C():
-			if err := b.keepFairness(ctx); err != nil && ctx.Err() == nil {
-				logger.Error(err, "Could not keep the flow schemas and priority levels; trying again")
-			}
-			if err := b.forgetServers(ctx); err != nil && ctx.Err() == nil {
-				logger.Error(err, "Could not delete the leases of servers that are gone; trying again")
-			}
+			b.keep(ctx, step{"system namespaces", b.keepNamespaces}, step{"flow schemas and priority levels", b.keepFairness},
+				step{"leases of servers that are gone", b.forgetServers})
 		}
 	}
+}
+
+// keep takes steps, and says which of them failed.
+func (b *Bootstrap) keep(ctx context.Context, steps ...step) {
+	for _, s := range steps {
+		if err := s.run(ctx); err != nil && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Could not keep what a cluster has from its first moment; trying again", "what", s.name)
+		}
+	}
+}
+
+// takeAll takes steps, whichever of them fails.
+func takeAll(ctx context.Context, steps []step) error {
+	var errs []error
+	for _, s := range steps {
+		if err := s.run(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", s.name, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (b *Bootstrap) leave(ctx context.Context) {
@@ -170,7 +184,7 @@ func (b *Bootstrap) leave(ctx context.Context) {
 	}
 	others, err := b.others(ctx)
 	if err == nil {
-		err = b.writeEndpoints(ctx, others)
+		err = b.leaveEndpoints(ctx, others)
 	}
 	if err != nil {
 		klog.FromContext(ctx).V(2).Info("Could not take this server out of the endpoints", "err", err)

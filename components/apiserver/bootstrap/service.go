@@ -1,23 +1,15 @@
 package bootstrap
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"net"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
@@ -56,98 +48,6 @@ func (b *Bootstrap) ensureService(ctx context.Context) error {
 		service.Spec.Type, service.Spec.Ports[0].NodePort = corev1.ServiceTypeNodePort, int32(b.cfg.NodePort)
 	}
 	return b.createMissing(ctx, corev1.Resource("services"), service)
-}
-
-// ensureEndpoints writes the addresses of all API servers that are alive.
-func (b *Bootstrap) ensureEndpoints(ctx context.Context) error {
-	if !b.reachable() {
-		return nil
-	}
-	if b.cfg.Masters == nil {
-		return b.ensureCounted(ctx)
-	}
-	if err := b.cfg.Masters.renew(ctx, b.cfg.AdvertiseAddress); err != nil {
-		return err
-	}
-	all, err := b.cfg.Masters.list(ctx)
-	if err != nil {
-		return err
-	}
-	if len(all) == 0 {
-		return errors.New("no server is alive, though this one has just said so: the endpoints stay as they are")
-	}
-	return b.writeEndpoints(ctx, all)
-}
-
-func (b *Bootstrap) writeEndpoints(ctx context.Context, addresses []net.IP) error {
-	slices.SortFunc(addresses, func(x, y net.IP) int { return bytes.Compare(x.To16(), y.To16()) })
-	addresses = slices.CompactFunc(addresses, net.IP.Equal)
-	if slices.ContainsFunc(addresses, net.IP.IsLoopback) { // which the API takes in none of both kinds, nor what stands beside it
-		klog.FromContext(ctx).V(2).Info("A server advertises its loopback: endpoints stay as they are", "addresses", addresses)
-		return nil
-	}
-	endpoints := b.endpoints(addresses)
-	err := b.write(ctx, corev1.Resource("endpoints"), endpoints, func(obj kinds.Object) bool {
-		current := obj.(*corev1.Endpoints)
-		same := equality.Semantic.DeepEqual(current.Subsets, endpoints.Subsets) && hasLabels(current, endpoints.Labels)
-		current.Subsets = endpoints.Subsets
-		setLabels(current, endpoints.Labels)
-		return !same
-	})
-	if err != nil {
-		return err
-	}
-	slice := b.slice(addresses)
-	return b.write(ctx, discoveryv1.Resource("endpointslices"), slice, func(obj kinds.Object) bool {
-		current := obj.(*discoveryv1.EndpointSlice)
-		same := equality.Semantic.DeepEqual(current.Endpoints, slice.Endpoints) &&
-			equality.Semantic.DeepEqual(current.Ports, slice.Ports) && hasLabels(current, slice.Labels)
-		current.Endpoints, current.Ports = slice.Endpoints, slice.Ports
-		setLabels(current, slice.Labels)
-		return !same
-	})
-}
-
-func (b *Bootstrap) endpoints(addresses []net.IP) *corev1.Endpoints {
-	subset := corev1.EndpointSubset{Ports: []corev1.EndpointPort{{Name: "https", Port: int32(b.cfg.SecurePort), Protocol: corev1.ProtocolTCP}}}
-	for _, ip := range addresses {
-		subset.Addresses = append(subset.Addresses, corev1.EndpointAddress{IP: ip.String()})
-	}
-	out := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{
-		Namespace: metav1.NamespaceDefault,
-		Name:      serviceName,
-		Labels:    map[string]string{discoveryv1.LabelSkipMirror: "true"},
-	}}
-	if len(addresses) > 0 {
-		out.Subsets = []corev1.EndpointSubset{subset}
-	}
-	return out
-}
-
-func (b *Bootstrap) slice(addresses []net.IP) *discoveryv1.EndpointSlice {
-	out := &discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: metav1.NamespaceDefault,
-			Name:      serviceName,
-			Labels:    map[string]string{discoveryv1.LabelServiceName: serviceName},
-		},
-		AddressType: discoveryv1.AddressTypeIPv4,
-	}
-	if len(addresses) > 0 {
-		out.Ports = []discoveryv1.EndpointPort{{
-			Name: ptr.To("https"), Port: ptr.To(int32(b.cfg.SecurePort)), Protocol: ptr.To(corev1.ProtocolTCP),
-		}}
-	}
-	if b.cfg.AdvertiseAddress.To4() == nil {
-		out.AddressType = discoveryv1.AddressTypeIPv6
-	}
-	for _, ip := range addresses {
-		out.Endpoints = append(out.Endpoints, discoveryv1.Endpoint{
-			Addresses:  []string{ip.String()},
-			Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(true)},
-		})
-	}
-	return out
 }
 
 // write creates obj, or lets change mend what is stored; change reports whether it had to.
@@ -189,15 +89,6 @@ func (b *Bootstrap) appears(ctx context.Context, resource schema.GroupResource, 
 		return refusal
 	}
 	return err
-}
-
-func hasLabels(obj metav1.Object, labels map[string]string) bool {
-	for k, v := range labels {
-		if have, ok := obj.GetLabels()[k]; !ok || have != v {
-			return false
-		}
-	}
-	return true
 }
 
 func setLabels(obj metav1.Object, labels map[string]string) {

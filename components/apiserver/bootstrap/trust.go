@@ -33,12 +33,10 @@ const (
 	proxyNames        = "requestheader-allowed-names"
 )
 
-// proxyLists are the keys of what proxies are recognized by, and where they tell of users.
-var proxyLists = []string{proxyUserHeaders, proxyUIDHeaders, proxyGroupHeaders, proxyExtraPrefix, proxyNames}
-
 // trust is whom API servers believe: certificates of two kinds, and lists by their key.
 type trust struct {
-	clients, proxies []byte // PEM
+	clients, proxies []byte   // PEM
+	keys             []string // of the lists
 	lists            map[string][]string
 }
 
@@ -81,7 +79,7 @@ func (b *Bootstrap) ensureAuthenticationConfig(ctx context.Context) error {
 
 // toTell is what was told with what this server has to tell.
 func (b *Bootstrap) toTell(told map[string]string) (map[string]string, error) {
-	all, err := readTrust(told)
+	all, err := readTrust(told, b.proxyLists())
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +104,18 @@ func (b *Bootstrap) toTell(told map[string]string) (map[string]string, error) {
 	return all.data(), nil
 }
 
-func readTrust(data map[string]string) (trust, error) {
-	t := trust{clients: []byte(data[clientCAKey]), proxies: []byte(data[proxyCAKey]), lists: map[string][]string{}}
-	for _, key := range proxyLists {
+// proxyLists are the keys of what proxies are recognized by, and where they tell of users.
+func (b *Bootstrap) proxyLists() []string {
+	keys := []string{proxyUserHeaders, proxyGroupHeaders, proxyExtraPrefix, proxyNames}
+	if b.cfg.NoUIDHeaders {
+		return keys
+	}
+	return append(keys, proxyUIDHeaders)
+}
+
+func readTrust(data map[string]string, keys []string) (trust, error) {
+	t := trust{clients: []byte(data[clientCAKey]), proxies: []byte(data[proxyCAKey]), keys: keys, lists: map[string][]string{}}
+	for _, key := range keys {
 		if text := data[key]; text != "" {
 			var list []string
 			if err := json.Unmarshal([]byte(text), &list); err != nil {
@@ -130,7 +137,7 @@ func (t *trust) data() map[string]string {
 		return data
 	}
 	data[proxyCAKey] = string(t.proxies)
-	for _, key := range proxyLists {
+	for _, key := range t.keys {
 		if list := t.lists[key]; len(list) > 0 || key != proxyUIDHeaders {
 			data[key] = jsonList(list)
 		}

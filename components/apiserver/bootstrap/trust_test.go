@@ -100,6 +100,24 @@ func TestTrustOfAll(t *testing.T) {
 	check("beside another server", clients+next)
 }
 
+// TestTrustWithoutUIDs: what was told of headers with UIDs is not read, and told no more.
+func TestTrustWithoutUIDs(t *testing.T) {
+	store, proxies := &objectstest.Store{}, authorityUntil(t, trustStart)
+	told := map[string]string{
+		"requestheader-client-ca-file": proxies, "requestheader-username-headers": `["X-Remote-User"]`, "requestheader-group-headers": "[]",
+		"requestheader-extra-headers-prefix": "[]", "requestheader-allowed-names": "[]", "requestheader-uid-headers": "none",
+	}
+	store.Put(corev1.Resource("configmaps"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: trustName}, Data: maps.Clone(told)})
+	b := New(Config{Objects: store, Clock: testingclock.NewFakeClock(trustStart), NoUIDHeaders: true})
+	if err := b.ensureAuthenticationConfig(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	delete(told, "requestheader-uid-headers")
+	if got := toldOf(t, store); !maps.Equal(got, told) {
+		t.Errorf("got %v, want %v", got, told)
+	}
+}
+
 // TestTrustThatCannotBeRead is left alone.
 func TestTrustThatCannotBeRead(t *testing.T) {
 	store := &objectstest.Store{}

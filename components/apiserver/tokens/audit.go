@@ -3,10 +3,13 @@ package tokens
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	tokenjwt "k8s.io/apiserver/pkg/authentication/token/jwt"
+	"k8s.io/apiserver/pkg/warning"
 )
 
 // Annotations of audit events (https://kubernetes.io/docs/reference/labels-annotations-taints/audit-annotations/).
@@ -42,19 +45,25 @@ func Uses() []Use {
 	return []Use{UseLegacy, UseLegacyAuto, UseLegacyOther, UseInvalid, UseStale, UseValid}
 }
 
-// noteUse counts the use of a token, and notes in the audit event that its holder should have exchanged it by now.
-func (t *Tokens) noteUse(ctx context.Context, c *claims) {
-	if c.Issuer == legacyIssuer {
-		audit.AddAuditAnnotation(ctx, annotationLegacy, c.Subject)
-		use, kind := UseLegacyOther, annotationLegacyOther
-		if t.ofAccount(ctx, &c.legacy) {
-			use, kind = UseLegacyAuto, annotationLegacyAuto
-		}
-		audit.AddAuditAnnotation(ctx, kind, c.SecretName)
-		t.cfg.Used(UseLegacy)
-		t.cfg.Used(use)
-		return
+// noteLegacy counts the use of a token in a Secret, whatever comes of it.
+func (t *Tokens) noteLegacy(ctx context.Context, c *claims) {
+	audit.AddAuditAnnotation(ctx, annotationLegacy, c.Subject)
+	t.cfg.Used(UseLegacy)
+}
+
+// noteSecret tells of a good token whether controllers made its Secret, which the account names then, or a user.
+func (t *Tokens) noteSecret(ctx context.Context, account *corev1.ServiceAccount, secret *corev1.Secret) {
+	use, kind := UseLegacyOther, annotationLegacyOther
+	if slices.ContainsFunc(account.Secrets, func(r corev1.ObjectReference) bool { return r.Name == secret.Name }) {
+		use, kind = UseLegacyAuto, annotationLegacyAuto
+		warning.AddWarning(ctx, "", "Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens.")
 	}
+	audit.AddAuditAnnotation(ctx, kind, secret.Name)
+	t.cfg.Used(use)
+}
+
+// noteUse counts the use of a good token, and notes in the audit event that its holder should have exchanged it by now.
+func (t *Tokens) noteUse(ctx context.Context, c *claims) {
 	now, warn := t.cfg.Clock.Now(), c.Kubernetes.WarnAfter
 	switch {
 	case warn == nil || *warn == 0:

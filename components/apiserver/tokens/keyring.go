@@ -4,6 +4,7 @@ import (
 	"crypto"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-jose/go-jose/v4"
 	"k8s.io/utils/lru"
@@ -52,4 +53,9 @@ func newKeyring(signer crypto.Signer, public []crypto.PublicKey) (*keyring, erro
 	}
 	r.told = r.keys
 	return r, nil
+}
+
+// knows tells whether there is a key of that identity; none names all of them.
+func (r *keyring) knows(kid string) bool {
+	return kid == "" || slices.ContainsFunc(r.keys, func(k jose.JSONWebKey) bool { return k.KeyID == kid })
 }

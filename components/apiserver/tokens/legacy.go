@@ -5,13 +5,11 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
-	"k8s.io/apiserver/pkg/warning"
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -27,17 +25,14 @@ const (
 // checkLegacy makes sure that the token is still what its Secret holds, and notes its use there.
 func (t *Tokens) checkLegacy(ctx context.Context, c *claims, token string) (*serviceaccount.ServiceAccountInfo, error) {
 	l := &c.legacy
-	if l.Namespace == "" || l.SecretName == "" || l.ServiceAccountName == "" || l.ServiceAccountUID == "" {
-		return nil, errors.New("service account token in a secret lacks claims")
-	}
-	if c.Subject != serviceaccount.MakeUsername(l.Namespace, l.ServiceAccountName) {
-		return nil, errors.New("service account token names another subject than account")
+	if err := c.complete(); err != nil {
+		return nil, err
 	}
 	info := &serviceaccount.ServiceAccountInfo{Namespace: l.Namespace, Name: l.ServiceAccountName, UID: l.ServiceAccountUID}
 	if t.cfg.NoLookup {
 		return info, nil
 	}
-	secret, err := objects.As[*corev1.Secret](t.cfg.Objects.Get(ctx, corev1.Resource("secrets"), l.Namespace, l.SecretName))
+	secret, err := objects.As[*corev1.Secret](t.lookup(ctx, corev1.Resource("secrets"), l.Namespace, &ref{Name: l.SecretName}))
 	switch {
 	case err != nil, secret.DeletionTimestamp != nil:
 		//lint:ignore ST1005 the text is upstream's
@@ -46,10 +41,17 @@ func (t *Tokens) checkLegacy(ctx context.Context, c *claims, token string) (*ser
 		//lint:ignore ST1005 the text is upstream's
 		return nil, errors.New("Token does not match server's copy")
 	}
-	if err := t.exists(ctx, corev1.Resource("serviceaccounts"), l.Namespace, &ref{l.ServiceAccountName, l.ServiceAccountUID}); err != nil {
+	account, err := objects.As[*corev1.ServiceAccount](
+		t.lookup(ctx, corev1.Resource("serviceaccounts"), l.Namespace, &ref{l.ServiceAccountName, l.ServiceAccountUID}))
+	switch {
+	case err != nil:
 		return nil, err
+	case account.DeletionTimestamp != nil: // at once: nobody says goodbye with such a token
+		return nil, fmt.Errorf("ServiceAccount %s/%s has been deleted", l.Namespace, l.ServiceAccountName)
+	case string(account.UID) != l.ServiceAccountUID:
+		return nil, fmt.Errorf("ServiceAccount UID (%s) does not match claim (%s)", account.UID, l.ServiceAccountUID)
 	}
-	t.noteDay(ctx, secret)
+	defer t.noteDay(ctx, secret)
 	if secret.Labels[invalidSinceLabel] != "" {
 		audit.AddAuditAnnotation(ctx, annotationInvalid, secret.Name+"/"+secret.Namespace)
 		t.cfg.Used(UseInvalid)
@@ -57,23 +59,32 @@ func (t *Tokens) checkLegacy(ctx context.Context, c *claims, token string) (*ser
 			"manually created secret-based tokens, or remove the '%s' label from the secret to temporarily allow use of this token",
 			l.Namespace, l.SecretName, l.Namespace, l.ServiceAccountName, invalidSinceLabel)
 	}
-	if t.ofAccount(ctx, l) {
-		warning.AddWarning(ctx, "", "Use tokens from the TokenRequest API or manually created secret-based tokens instead of auto-generated secret-based tokens.")
-	}
+	t.noteSecret(ctx, account, secret)
 	return info, nil
 }
 
-// ofAccount tells whether the account names the token's Secret as its own, as it does with those that controllers made.
-func (t *Tokens) ofAccount(ctx context.Context, l *legacy) bool {
-	account, err := objects.As[*corev1.ServiceAccount](t.cfg.Objects.Get(ctx, corev1.Resource("serviceaccounts"), l.Namespace, l.ServiceAccountName))
-	return err == nil && slices.ContainsFunc(account.Secrets, func(r corev1.ObjectReference) bool { return r.Name == l.SecretName })
+// complete tells what a token in a Secret lacks of what all have.
+func (c *claims) complete() error {
+	for _, claim := range []struct{ name, value string }{
+		{"sub", c.Subject}, {"namespace", c.Namespace}, {"secretName", c.SecretName},
+		{"serviceAccountName", c.ServiceAccountName}, {"serviceAccountUID", c.ServiceAccountUID},
+	} {
+		if claim.value == "" {
+			return fmt.Errorf("%s claim is missing", claim.name)
+		}
+	}
+	if c.Subject != serviceaccount.MakeUsername(c.Namespace, c.ServiceAccountName) {
+		return errors.New("sub claim is invalid")
+	}
+	return nil
 }
 
-// noteDay writes the day of the last use onto the Secret, for the controller that cleans up. A failure is no reason to
-// refuse the token.
+// noteDay writes the day of the last use onto the Secret, for the controller that cleans up. A server whose clock goes ahead may have written
+// tomorrow's. A failure is no reason to refuse the token.
 func (t *Tokens) noteDay(ctx context.Context, secret *corev1.Secret) {
-	today := t.cfg.Clock.Now().UTC().Format(time.DateOnly)
-	if secret.Labels[lastUsedLabel] == today {
+	now := t.cfg.Clock.Now().UTC()
+	today, tomorrow := now.Format(time.DateOnly), now.AddDate(0, 0, 1).Format(time.DateOnly)
+	if last := secret.Labels[lastUsedLabel]; last == today || last == tomorrow {
 		return
 	}
 	_, err := t.cfg.Objects.Update(ctx, corev1.Resource("secrets"), secret.Namespace, secret.Name, func(current kinds.Object) (kinds.Object, error) {

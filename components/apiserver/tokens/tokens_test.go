@@ -129,7 +129,12 @@ func TestTokensEnd(t *testing.T) {
 	}{
 		{"expired", bound("", "", 600), func(f *fixture) { f.clock.Step(661 * time.Second) }, "expired"},
 		{"not yet valid", bound("", "", 600), func(f *fixture) { f.clock.Step(-61 * time.Second) }, "not valid yet"},
-		{"account deleted", bound("", "", 600), func(f *fixture) { f.store.Remove(corev1.Resource("serviceaccounts"), "ns", "builder") }, "invalidated"},
+		{"account deleted", bound("", "", 600), func(f *fixture) { f.store.Remove(corev1.Resource("serviceaccounts"), "ns", "builder") }, `serviceaccounts "builder" not found`},
+		{"account long on its way out", bound("", "", 600), func(f *fixture) {
+			m := meta("ns", "builder", "sa-uid")
+			m.DeletionTimestamp = &long
+			f.store.Put(corev1.Resource("serviceaccounts"), &corev1.ServiceAccount{ObjectMeta: m})
+		}, "service account ns/builder has been deleted"},
 		{"account made anew", bound("", "", 600), func(f *fixture) {
 			f.store.Put(corev1.Resource("serviceaccounts"), &corev1.ServiceAccount{ObjectMeta: meta("ns", "builder", "other")})
 		}, "does not match claim"},
@@ -142,13 +147,15 @@ func TestTokensEnd(t *testing.T) {
 		{"secret deleted", bound("Secret", "s", 600), func(f *fixture) { f.store.Remove(corev1.Resource("secrets"), "ns", "s") }, "invalidated"},
 		{"node deleted", bound("Node", "n1", 600), func(f *fixture) { f.store.Remove(corev1.Resource("nodes"), "", "n1") }, "invalidated"},
 		{"other audience", bound("", "", 600, "vault"), func(*fixture) {}, "target audiences"},
+		{"other audience, and expired", bound("", "", 600, "vault"), func(f *fixture) { f.clock.Step(time.Hour) }, "target audiences"},
+		{"other key", bound("", "", 600), func(f *fixture) { _ = f.SetKeys(ecKey(t), nil) }, "invalid signature, no keys found"},
 		{"expired, by a clock that goes ahead", bound("", "", 600), func(f *fixture) { f.clock.Step(659 * time.Second) }, ""},
 		{"not yet valid, by a clock that is behind", bound("", "", 600), func(f *fixture) { f.clock.Step(-59 * time.Second) }, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFixture(t, ecKey(t), nil)
 			token := f.token(t, tt.request)
-			if tt.name != "other audience" {
+			if !strings.HasPrefix(tt.name, "other audience") {
 				if _, ok, err := f.AuthenticateToken(context.Background(), token); !ok {
 					t.Fatal("not even valid before: ", err)
 				}
@@ -310,46 +317,6 @@ func TestForgeries(t *testing.T) {
 				t.Errorf("accepted as %v", response.User)
 			}
 		})
-	}
-}
-
-func TestLegacySecretToken(t *testing.T) {
-	key := ecKey(t)
-	used := map[Use]int{}
-	f := newFixture(t, key, func(c *Config) { c.Used = func(u Use) { used[u]++ } })
-	c := claims{Claims: jwt.Claims{Issuer: legacyIssuer, Subject: "system:serviceaccount:ns:builder"},
-		legacy: legacy{ServiceAccountName: "builder", ServiceAccountUID: "sa-uid", SecretName: "tok", Namespace: "ns"}}
-	token, err := f.sign(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, ok, _ := f.AuthenticateToken(context.Background(), token); ok {
-		t.Error("accepted without its secret")
-	}
-	f.store.Put(corev1.Resource("secrets"), &corev1.Secret{ObjectMeta: meta("ns", "tok", "t"), Data: map[string][]byte{"token": []byte(token)}})
-	response, ok, err := f.AuthenticateToken(context.Background(), token)
-	if !ok || response.User.GetName() != "system:serviceaccount:ns:builder" {
-		t.Error(ok, err)
-	}
-	secret, err := f.store.Get(context.Background(), corev1.Resource("secrets"), "ns", "tok")
-	if err != nil || secret.GetLabels()[lastUsedLabel] != f.clock.Now().UTC().Format(time.DateOnly) {
-		t.Errorf("the use is not noted: %v, %v", secret.GetLabels(), err)
-	}
-	f.store.Put(corev1.Resource("secrets"), &corev1.Secret{Data: map[string][]byte{"token": []byte(token)},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "tok", Labels: map[string]string{invalidSinceLabel: "2026-01-01"}}})
-	if _, ok, err := f.AuthenticateToken(context.Background(), token); ok || !strings.Contains(err.Error(), "has been marked invalid") {
-		t.Errorf("a token that was marked invalid: %v, %v", ok, err)
-	}
-	f.store.Put(corev1.Resource("secrets"), &corev1.Secret{ObjectMeta: meta("ns", "tok", "t"), Data: map[string][]byte{"token": []byte("other")}})
-	if _, ok, _ := f.AuthenticateToken(context.Background(), token); ok {
-		t.Error("accepted though its secret holds another")
-	}
-	if used[UseLegacy] != 1 || used[UseLegacyOther] != 1 || used[UseLegacyAuto] != 0 || used[UseInvalid] != 1 {
-		t.Errorf("uses: %v", used)
-	}
-	careless := newFixture(t, key, func(c *Config) { c.NoLookup = true })
-	if _, ok, err := careless.AuthenticateToken(context.Background(), token); !ok {
-		t.Errorf("without lookup: %v", err)
 	}
 }
 

@@ -21,6 +21,8 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	tokenjwt "k8s.io/apiserver/pkg/authentication/token/jwt"
 	"k8s.io/klog/v2"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
 // deletionLeeway is how long a token outlives the deletion of what it is bound to, so that a pod can say goodbye.
@@ -32,8 +34,11 @@ const maxTokenBytes = 64 << 10
 var (
 	errExpired     = errors.New("service account token has expired")
 	errNotYet      = errors.New("service account token is not valid yet")
+	errFuture      = errors.New("service account token is issued in the future")
 	errInvalidated = errors.New("service account token has been invalidated")
 	errSignature   = jose.ErrCryptoFailure // whatever is wrong with it: upstream says no more
+	errNoKeys      = errors.New("invalid signature, no keys found")
+	errUnread      = errors.New("not a token that is signed") // is told to nobody: another authenticator may know it
 )
 
 // algorithms that signatures may have.
@@ -52,15 +57,17 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string) (*authenti
 			return nil, false, nil
 		}
 		var err error
-		if c, err = t.verify(ctx, token, hash); err != nil {
+		if c, err = t.verify(ctx, token, hash); errors.Is(err, errUnread) {
+			return nil, false, nil
+		} else if err != nil {
 			return nil, false, err
 		}
 	}
-	if err := t.checkTimes(c); err != nil {
-		return nil, false, err
-	}
 	audiences, err := t.checkAudiences(ctx, c)
 	if err != nil {
+		return nil, false, err
+	}
+	if err := t.checkTimes(c); err != nil {
 		return nil, false, err
 	}
 	var info *serviceaccount.ServiceAccountInfo
@@ -68,11 +75,13 @@ func (t *Tokens) AuthenticateToken(ctx context.Context, token string) (*authenti
 		info, err = t.checkLegacy(ctx, c, token)
 	} else {
 		info, err = t.checkBinding(ctx, c)
+		if err == nil {
+			t.noteUse(ctx, c)
+		}
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	t.noteUse(ctx, c)
 	return &authenticator.Response{User: info.UserInfo(), Audiences: audiences}, true, nil
 }
 
@@ -108,18 +117,25 @@ func (t *Tokens) verify(ctx context.Context, token string, hash [sha256.Size]byt
 	ring := t.ring.Load()
 	parsed, err := jwt.ParseSigned(token, algorithms)
 	if err != nil {
-		return nil, errSignature
+		var other *jose.ErrUnexpectedSignatureAlgorithm
+		if errors.As(err, &other) {
+			return nil, errSignature
+		}
+		return nil, errUnread
 	}
 	kid := ""
 	if len(parsed.Headers) > 0 {
 		kid = parsed.Headers[0].KeyID
 	}
-	if t.cfg.Remote != nil && !slices.ContainsFunc(ring.keys, func(k jose.JSONWebKey) bool { return k.KeyID == kid }) {
+	if t.cfg.Remote != nil && !ring.knows(kid) {
 		if err := t.cfg.Remote.Refresh(ctx); err != nil {
 			klog.FromContext(ctx).Error(err, "Looking for the key of a service account token", "kid", kid)
-			return nil, errSignature
+			return nil, errNoKeys
 		}
 		ring = t.ring.Load()
+	}
+	if !ring.knows(kid) {
+		return nil, errNoKeys
 	}
 	for i := range ring.keys {
 		if kid != "" && kid != ring.keys[i].KeyID {
@@ -141,8 +157,10 @@ func (t *Tokens) checkTimes(c *claims) error {
 	case err == nil:
 	case errors.Is(err, jwt.ErrExpired):
 		return errExpired
-	case errors.Is(err, jwt.ErrNotValidYet), errors.Is(err, jwt.ErrIssuedInTheFuture):
+	case errors.Is(err, jwt.ErrNotValidYet):
 		return errNotYet
+	case errors.Is(err, jwt.ErrIssuedInTheFuture):
+		return errFuture
 	default:
 		return fmt.Errorf("service account token claims could not be validated: %w", err)
 	}
@@ -152,10 +170,12 @@ func (t *Tokens) checkTimes(c *claims) error {
 	return nil
 }
 
-// checkAudiences returns those for which the token was asked and made. Tokens in Secrets name none and are for this server.
+// checkAudiences returns those for which the token was asked and made. Tokens in Secrets name none and are for this server; they are noted
+// even if they turn out to be of no use.
 func (t *Tokens) checkAudiences(ctx context.Context, c *claims) (authenticator.Audiences, error) {
 	made := authenticator.Audiences(c.Audience)
 	if len(made) == 0 {
+		t.noteLegacy(ctx, c)
 		made = t.cfg.Audiences
 	}
 	wanted, ok := authenticator.AudiencesFrom(ctx)
@@ -183,7 +203,10 @@ func (t *Tokens) checkBinding(ctx context.Context, c *claims) (*serviceaccount.S
 		namespace string
 		ref       *ref
 	}
-	all := []bound{{"serviceaccounts", b.Namespace, &b.ServiceAccount}, {"secrets", b.Namespace, b.Secret}, {"pods", b.Namespace, b.Pod}}
+	if err := t.accountExists(ctx, b); err != nil {
+		return nil, err
+	}
+	all := []bound{{"secrets", b.Namespace, b.Secret}, {"pods", b.Namespace, b.Pod}}
 	if b.Pod == nil {
 		all = append(all, bound{"nodes", "", b.Node}) // with a pod, the node is information only
 	}
@@ -208,27 +231,43 @@ func (t *Tokens) checkBinding(ctx context.Context, c *claims) (*serviceaccount.S
 	return info, nil
 }
 
-// exists fails when the object is gone, is another of the same name, or has been going for longer than the leeway.
-func (t *Tokens) exists(ctx context.Context, resource schema.GroupResource, namespace string, r *ref) error {
-	obj, err := t.cfg.Objects.Get(ctx, resource, namespace, r.Name)
-	if apierrors.IsNotFound(err) || (err == nil && string(obj.GetUID()) != r.UID) {
-		obj, err = t.cfg.Objects.Live(ctx, resource, namespace, r.Name) // memory may be a moment old
-	}
+// accountExists fails as exists does, but says why.
+func (t *Tokens) accountExists(ctx context.Context, b *binding) error {
+	account, err := t.lookup(ctx, corev1.Resource("serviceaccounts"), b.Namespace, &b.ServiceAccount)
 	switch {
-	case apierrors.IsNotFound(err):
-		return errInvalidated
 	case err != nil:
 		return err
+	case string(account.GetUID()) != b.ServiceAccount.UID:
+		return fmt.Errorf("service account UID (%s) does not match claim (%s)", account.GetUID(), b.ServiceAccount.UID)
+	case t.gone(account):
+		return fmt.Errorf("service account %s/%s has been deleted", b.Namespace, b.ServiceAccount.Name)
+	}
+	return nil
+}
+
+// exists fails when the object is gone, is another of the same name, or has been going for longer than the leeway.
+func (t *Tokens) exists(ctx context.Context, resource schema.GroupResource, namespace string, r *ref) error {
+	obj, err := t.lookup(ctx, resource, namespace, r)
+	switch {
+	case err != nil:
+		klog.FromContext(ctx).V(4).Info("What a service account token is bound to could not be read", "resource", resource.Resource, "err", err)
+		return errInvalidated
 	case string(obj.GetUID()) != r.UID:
-		if resource.Resource == "serviceaccounts" {
-			return fmt.Errorf("service account UID (%s) does not match claim (%s)", obj.GetUID(), r.UID)
-		}
 		what := strings.TrimSuffix(resource.Resource, "s")
 		return fmt.Errorf("%s UID (%s) does not match service account %s ref claim (%s)", what, obj.GetUID(), what, r.UID)
 	case t.gone(obj):
 		return errInvalidated
 	}
 	return nil
+}
+
+// lookup returns an object. Memory may be a moment old: what it doesn't know, or knows as another of the name, is read from the store.
+func (t *Tokens) lookup(ctx context.Context, resource schema.GroupResource, namespace string, r *ref) (kinds.Object, error) {
+	obj, err := t.cfg.Objects.Get(ctx, resource, namespace, r.Name)
+	if apierrors.IsNotFound(err) || (err == nil && r.UID != "" && string(obj.GetUID()) != r.UID) {
+		return t.cfg.Objects.Live(ctx, resource, namespace, r.Name)
+	}
+	return obj, err
 }
 
 func (t *Tokens) gone(obj metav1.Object) bool {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -83,7 +84,8 @@ func New(env runner.Env, objects metadata.Interface, mapper meta.RESTMapper, per
 			}
 		})),
 		c.loop.Watch(core.PersistentVolumeClaims().Informer(), runner.Handle(func(old, new *v1.PersistentVolumeClaim) {
-			if old != nil && (new == nil || c.differs(v1.Resource("persistentvolumeclaims"), old, new)) {
+			if old != nil && (new == nil || c.differs(v1.Resource("persistentvolumeclaims"), old, new) ||
+				!slices.Equal(quotas.AttributesClasses(old), quotas.AttributesClasses(new))) {
 				c.wake(c.loop, old.Namespace)
 			}
 		})),
@@ -190,7 +192,7 @@ func (c *Controller) observe(ctx context.Context, q *v1.ResourceQuota) (observed
 	}
 	for name := range q.Spec.Hard {
 		kind, number := quotas.Counted(name)
-		if _, known := o.counts[kind]; !number || known || scoped {
+		if _, known := o.counts[kind]; !number || known || scoped || quotas.Ignored(kind) {
 			continue
 		}
 		n, err := c.count(ctx, q.Namespace, kind)
@@ -209,6 +211,15 @@ func objectsOf[T runtime.Object](list []T) []runtime.Object {
 		out[i] = list[i]
 	}
 	return out
+}
+
+// ResourceClaims implements quotas.Cluster.
+func (c *Controller) ResourceClaims(namespace string) []*resourcev1.ResourceClaim {
+	list, err := c.devices.ResourceClaims(namespace).List(labels.Everything())
+	if err != nil {
+		return nil
+	}
+	return list
 }
 
 // DeviceClass implements quotas.Cluster.

@@ -57,6 +57,7 @@ func decide(o observed, now time.Time) v1.ResourceQuotaStatus {
 		switch {
 		case !number:
 			used[name] = zero(hard[name])
+		case quotas.Ignored(kind): // nothing keeps to such a bound
 		case scoped: // a scope is about pods or claims, whose number is counted below
 			used[name] = *resource.NewQuantity(0, resource.DecimalSI)
 		default:

@@ -74,6 +74,7 @@ func TestDecide(t *testing.T) {
 			hard: list("configmaps", "5", "count/deployments.apps", "5", "count/unknown.example.com", "1"), want: list("configmaps", "2", "count/deployments.apps", "3"),
 			o: observed{counts: map[schema.GroupResource]int64{v1.Resource("configmaps"): 2, {Group: "apps", Resource: "deployments"}: 3}},
 		},
+		"events": {hard: list("count/events", "5", "count/events.events.k8s.io", "5"), want: list()},
 		"services": {
 			hard: list("services.nodeports", "9", "services.loadbalancers", "9"), want: list("services.nodeports", "4", "services.loadbalancers", "1"),
 			o: of("services", service(v1.ServiceTypeNodePort), service(v1.ServiceTypeLoadBalancer), service(v1.ServiceTypeClusterIP)),

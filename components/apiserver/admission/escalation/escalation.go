@@ -9,12 +9,10 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"quintet.dev/quintet/components/apiserver/admission/collection"
 )
-
-// Name is for messages; the plug-in can't be turned off.
-const Name = "RBACEscalation"
 
 // Checker decides what a user may grant.
 type Checker interface {
@@ -22,47 +20,25 @@ type Checker interface {
 	CheckBinding(ctx context.Context, u user.Info, namespace, name string, ref rbacv1.RoleRef) error
 }
 
-// Plugin implements the admission.
-type Plugin struct {
-	*admission.Handler
-	checker Checker
-}
-
-var (
-	_ admission.MutationInterface   = &Plugin{}
-	_ admission.ValidationInterface = &Plugin{}
-)
-
-// New returns the plug-in.
-func New(checker Checker) *Plugin {
-	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), checker: checker}
-}
-
-// Admit implements admission.MutationInterface, so that it comes before validation; it changes nothing.
-func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	return p.check(ctx, a)
-}
-
-// Validate implements admission.ValidationInterface: a webhook may have added rules since.
-func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	return p.check(ctx, a)
-}
-
-func (p *Plugin) check(ctx context.Context, a admission.Attributes) error {
-	if a.GetResource().Group != rbacv1.GroupName || a.GetSubresource() != "" || collection.Only(a.GetObject(), a.GetOldObject()) {
+// Check returns why a write is refused, or nil. It is to see the object that all plug-ins have changed: one of them may add rules.
+func Check(ctx context.Context, checker Checker, a admission.Attributes) error {
+	if a.GetResource().Group != rbacv1.GroupName || a.GetSubresource() != "" {
+		return nil
+	}
+	if o := a.GetOperation(); o != admission.Create && o != admission.Update || collection.Only(a.GetObject(), a.GetOldObject()) {
 		return nil
 	}
 	switch obj := a.GetObject().(type) {
 	case *rbacv1.ClusterRole:
 		old, _ := a.GetOldObject().(*rbacv1.ClusterRole)
 		aggregates := aggregates(obj) || (old != nil && aggregates(old))
-		return p.checker.CheckRole(ctx, a.GetUserInfo(), attributes(a), obj.Name, obj.Rules, aggregates)
+		return checker.CheckRole(ctx, a.GetUserInfo(), attributes(ctx, a), obj.Name, obj.Rules, aggregates)
 	case *rbacv1.Role:
-		return p.checker.CheckRole(ctx, a.GetUserInfo(), attributes(a), obj.Name, obj.Rules, false)
+		return checker.CheckRole(ctx, a.GetUserInfo(), attributes(ctx, a), obj.Name, obj.Rules, false)
 	case *rbacv1.ClusterRoleBinding:
-		return p.checker.CheckBinding(ctx, a.GetUserInfo(), "", obj.Name, obj.RoleRef)
+		return checker.CheckBinding(ctx, a.GetUserInfo(), "", obj.Name, obj.RoleRef)
 	case *rbacv1.RoleBinding:
-		return p.checker.CheckBinding(ctx, a.GetUserInfo(), a.GetNamespace(), obj.Name, obj.RoleRef)
+		return checker.CheckBinding(ctx, a.GetUserInfo(), a.GetNamespace(), obj.Name, obj.RoleRef)
 	}
 	return nil
 }
@@ -71,9 +47,15 @@ func aggregates(r *rbacv1.ClusterRole) bool {
 	return r.AggregationRule != nil && len(r.AggregationRule.ClusterRoleSelectors) > 0
 }
 
-func attributes(a admission.Attributes) authorizer.AttributesRecord {
+// attributes are what the leave to escalate is asked for. The name is the one in the request's path: a POST has none, so who may
+// escalate some roles by name only may change these, and not bring one of that name into being.
+func attributes(ctx context.Context, a admission.Attributes) authorizer.AttributesRecord {
 	r := a.GetResource()
-	return authorizer.AttributesRecord{
-		Namespace: a.GetNamespace(), APIGroup: r.Group, APIVersion: r.Version, Resource: r.Resource, Name: a.GetName(), ResourceRequest: true,
+	out := authorizer.AttributesRecord{
+		Namespace: a.GetNamespace(), APIGroup: r.Group, APIVersion: "*", Resource: r.Resource, ResourceRequest: true,
 	}
+	if info, ok := request.RequestInfoFrom(ctx); ok {
+		out.Name = info.Name
+	}
+	return out
 }

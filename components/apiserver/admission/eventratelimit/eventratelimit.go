@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -102,10 +101,9 @@ func check(limits []Limit) (errs field.ErrorList) {
 	return errs
 }
 
-// Validate takes a token from each limit.
+// Validate takes a token from each limit. Requests of the group events.k8s.io take none, though what they store is the same.
 func (p *Plugin) Validate(_ context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	kind := a.GetKind()
-	if kind.Kind != "Event" || kind.Group != corev1.GroupName && kind.Group != eventsv1.GroupName || a.IsDryRun() {
+	if a.GetKind().GroupKind() != corev1.SchemeGroupVersion.WithKind("Event").GroupKind() || a.IsDryRun() {
 		return nil
 	}
 	var errs []error

@@ -68,3 +68,20 @@ func TestBadConfig(t *testing.T) {
 		}
 	}
 }
+
+// TestOtherKinds: only requests for the core group's Events are limited.
+func TestOtherKinds(t *testing.T) {
+	for kind, limited := range map[schema.GroupKind]bool{{Kind: "Event"}: true, {Group: "events.k8s.io", Kind: "Event"}: false, {Kind: "Pod"}: false} {
+		p, err := New([]byte(head+"limits: [{type: Server, qps: 1, burst: 1}]"), testingclock.NewFakeClock(time.Unix(0, 0)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			err = p.Validate(context.Background(), admission.NewAttributesRecord(&corev1.Event{}, nil, kind.WithVersion("v1"), "ns", "e",
+				schema.GroupVersionResource{Group: kind.Group, Version: "v1", Resource: "events"}, "", admission.Create, nil, false, &user.DefaultInfo{}), nil)
+		}
+		if apierrors.IsTooManyRequests(err) != limited {
+			t.Errorf("%v: %v", kind, err)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/admission"
 
@@ -33,10 +34,10 @@ func New(reader objects.Reader) *Plugin {
 	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), objects: reader}
 }
 
-// Admit fills in the defaults of new pods.
+// Admit fills in the defaults of new pods, and of those whose resources change.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
 	pod, ok := a.GetObject().(*corev1.Pod)
-	if !ok || a.GetOperation() != admission.Create || a.GetSubresource() != "" {
+	if !ok || !judged(a) {
 		return nil
 	}
 	ranges, err := p.ranges(ctx, a)
@@ -49,19 +50,16 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 	return nil
 }
 
-// Validate checks the bounds. The resources of a pod change only through the subresource resize.
+// Validate checks the bounds.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
+	if !judged(a) {
+		return nil
+	}
 	var check func(*corev1.LimitRangeItem) []error
 	switch obj := a.GetObject().(type) {
 	case *corev1.Pod:
-		if !(a.GetOperation() == admission.Create && a.GetSubresource() == "") && a.GetSubresource() != "resize" {
-			return nil
-		}
 		check = func(item *corev1.LimitRangeItem) []error { return checkPod(obj, item) }
 	case *corev1.PersistentVolumeClaim:
-		if a.GetSubresource() != "" {
-			return nil
-		}
 		check = func(item *corev1.LimitRangeItem) []error { return checkClaim(obj, item) }
 	default:
 		return nil
@@ -89,4 +87,24 @@ func (p *Plugin) ranges(ctx context.Context, a admission.Attributes) ([]*corev1.
 			a.GetOperation(), a.GetResource(), err))
 	}
 	return list, nil
+}
+
+// judged tells the requests that limit ranges are about. The resources of a pod change only through the subresource resize.
+// What is on its way out must get there, whatever the limits have become.
+func judged(a admission.Attributes) bool {
+	create := a.GetOperation() == admission.Create
+	switch a.GetObject().(type) {
+	case *corev1.Pod:
+		if resize := a.GetSubresource() == "resize"; create == resize || !resize && a.GetSubresource() != "" {
+			return false
+		}
+	case *corev1.PersistentVolumeClaim:
+		if a.GetSubresource() != "" {
+			return false
+		}
+	default:
+		return false
+	}
+	old, ok := a.GetOldObject().(metav1.Object)
+	return !ok || old.GetDeletionTimestamp() == nil
 }

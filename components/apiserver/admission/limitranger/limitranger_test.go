@@ -104,3 +104,49 @@ func TestBounds(t *testing.T) {
 		}
 	}
 }
+
+// TestUpdates: what is being deleted is not judged any more; what is resized gets the defaults, too.
+func TestUpdates(t *testing.T) {
+	claim := func(size string, going bool) *corev1.PersistentVolumeClaim {
+		c := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{Resources: corev1.VolumeResourceRequirements{Requests: list("storage", size)}}}
+		if going {
+			c.DeletionTimestamp = &metav1.Time{}
+		}
+		return c
+	}
+	resized := func(going bool) *corev1.Pod {
+		p := pod(nil, list("cpu", "2"))
+		if going {
+			p.DeletionTimestamp = &metav1.Time{}
+		}
+		return p
+	}
+	store := &objectstest.Store{}
+	store.Put(corev1.Resource("limitranges"), &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "l"}, Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+		{Type: corev1.LimitTypePersistentVolumeClaim, Max: list("storage", "1Gi")},
+		{Type: corev1.LimitTypeContainer, DefaultRequest: list("memory", "1Gi"), Max: list("cpu", "1")},
+	}}})
+	p := New(store)
+	for _, c := range []struct {
+		name, resource, sub string
+		obj, old            runtime.Object
+		refused             bool
+	}{
+		{"claim", "persistentvolumeclaims", "", claim("5Gi", false), claim("5Gi", false), true},
+		{"claim that goes", "persistentvolumeclaims", "", claim("5Gi", true), claim("5Gi", true), false},
+		{"claim's status", "persistentvolumeclaims", "status", claim("5Gi", false), claim("5Gi", false), false},
+		{"resize", "pods", "resize", resized(false), resized(false), true},
+		{"resize of what goes", "pods", "resize", resized(true), resized(true), false},
+	} {
+		a := admission.NewAttributesRecord(c.obj, c.old, schema.GroupVersionKind{}, "ns", "p", corev1.SchemeGroupVersion.WithResource(c.resource), c.sub, admission.Update, nil, false, nil)
+		if err := p.Admit(context.Background(), a, nil); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if err := p.Validate(context.Background(), a, nil); (err != nil) != c.refused {
+			t.Errorf("%s: error %v", c.name, err)
+		}
+		if pod, ok := c.obj.(*corev1.Pod); ok && (pod.Spec.Containers[0].Resources.Requests.Memory().String() == "1Gi") != c.refused {
+			t.Errorf("%s: %+v", c.name, pod.Spec.Containers[0].Resources)
+		}
+	}
+}

@@ -18,30 +18,29 @@ import (
 )
 
 func (p *Plugin) admitNode(_ context.Context, nodeName string, a admission.Attributes) error {
-	name := a.GetName()
+	if name := a.GetName(); name != nodeName {
+		return forbid(a, "node %q is not allowed to modify node %q", nodeName, name)
+	}
 	switch a.GetOperation() {
 	case admission.Create:
-		obj, ok := a.GetObject().(*corev1.Node)
-		if !ok {
-			return unexpected(a)
-		}
-		//lint:ignore SA1019 a node must not get what is out of use, either
-		if obj.Spec.ConfigSource != nil {
-			return forbid(a, "node %q is not allowed to create pods with a non-nil configSource", nodeName)
-		}
-		if labels := forbidden(changed(obj.Labels, nil)); len(labels) > 0 {
-			return forbid(a, "node %q is not allowed to set the following labels: %s", nodeName, strings.Join(labels, ", "))
-		}
-		if name == "" {
-			name = obj.Name
-		}
+		return admitNodeCreate(nodeName, a)
 	case admission.Update:
-		if err := admitNodeUpdate(nodeName, a); err != nil {
-			return err
-		}
+		return admitNodeUpdate(nodeName, a)
 	}
-	if name != nodeName {
-		return forbid(a, "node %q is not allowed to modify node %q", nodeName, name)
+	return nil
+}
+
+func admitNodeCreate(nodeName string, a admission.Attributes) error {
+	obj, ok := a.GetObject().(*corev1.Node)
+	if !ok {
+		return unexpected(a)
+	}
+	//lint:ignore SA1019 a node must not get what is out of use, either
+	if obj.Spec.ConfigSource != nil {
+		return forbid(a, "node %q is not allowed to create pods with a non-nil configSource", nodeName)
+	}
+	if labels := forbidden(changed(obj.Labels, nil)); len(labels) > 0 {
+		return forbid(a, "node %q is not allowed to set the following labels: %s", nodeName, strings.Join(labels, ", "))
 	}
 	return nil
 }

@@ -123,16 +123,23 @@ func (p *Plugin) admitCSINode(_ context.Context, nodeName string, a admission.At
 	return nil
 }
 
+// admitSlice: of other requests the authorizer knows whose slice they are about, but neither what is in a new one, nor which
+// ones a deletion of many is about.
 func (p *Plugin) admitSlice(_ context.Context, nodeName string, a admission.Attributes) error {
-	if a.GetOperation() != admission.Create {
-		return nil // the authorizer knows whose the slice is
+	obj, verb := a.GetObject(), "create"
+	switch a.GetOperation() {
+	case admission.Create:
+	case admission.Delete:
+		obj, verb = a.GetOldObject(), "delete"
+	default:
+		return nil
 	}
-	slice, ok := a.GetObject().(*resourcev1.ResourceSlice)
+	slice, ok := obj.(*resourcev1.ResourceSlice)
 	if !ok {
-		return unexpected(a)
+		return forbid(a, "unexpected type %T", obj)
 	}
 	if slice.Spec.NodeName == nil || *slice.Spec.NodeName != nodeName {
-		return forbid(a, "can only create ResourceSlice with the same NodeName as the requesting node")
+		return forbid(a, "can only %s ResourceSlice with the same NodeName as the requesting node", verb)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/diff"
 	"k8s.io/apiserver/pkg/admission"
 
 	"quintet.dev/quintet/components/apiserver/authz/node"
@@ -66,24 +67,12 @@ func (p *Plugin) admitMirrorPod(ctx context.Context, nodeName string, a admissio
 	if err := p.checkOwner(ctx, nodeName, a, pod); err != nil {
 		return err
 	}
-	if kinds := node.Refers(pod); len(kinds) > 0 {
-		return forbid(a, "node %q can not create pods that reference %s", nodeName, kinds[0])
+	what, err := node.Refers(pod)
+	if err != nil {
+		return forbid(a, "error checking mirror pod for API references: %w", err)
 	}
-	for i := range pod.Spec.Volumes {
-		projected := pod.Spec.Volumes[i].Projected
-		if projected == nil {
-			continue
-		}
-		for j := range projected.Sources {
-			switch s := &projected.Sources[j]; {
-			case s.ServiceAccountToken != nil:
-				return forbid(a, "node %q can not create pods that reference a service account", nodeName)
-			case s.ClusterTrustBundle != nil:
-				return forbid(a, "node %q can not create pods that reference clustertrustbundles", nodeName)
-			case s.PodCertificate != nil:
-				return forbid(a, "node %q can not create pods that use podCertificate projected volumes", nodeName)
-			}
-		}
+	if what != "" {
+		return forbid(a, "node %q can not create pods that reference %s", nodeName, what)
 	}
 	return nil
 }
@@ -119,7 +108,7 @@ func (p *Plugin) checkOwner(ctx context.Context, nodeName string, a admission.At
 
 func (p *Plugin) admitPodStatus(nodeName string, a admission.Attributes) error {
 	if a.GetOperation() != admission.Update {
-		return forbid(a, "unexpected operation %q, node %q can only update pod status", a.GetOperation(), nodeName)
+		return forbid(a, "unexpected operation %q", a.GetOperation())
 	}
 	old, ok := a.GetOldObject().(*corev1.Pod)
 	if !ok {
@@ -187,11 +176,10 @@ func (p *Plugin) admitClaim(_ context.Context, nodeName string, a admission.Attr
 	for _, c := range []*corev1.PersistentVolumeClaim{before, after} {
 		c.Status.Capacity, c.Status.Conditions = nil, nil
 		c.Status.AllocatedResources, c.Status.AllocatedResourceStatuses = nil, nil
-		c.Status.CurrentVolumeAttributesClassName, c.Status.ModifyVolumeStatus = nil, nil
 		c.ManagedFields, c.ResourceVersion = nil, ""
 	}
 	if !equality.Semantic.DeepEqual(before, after) {
-		return forbid(a, "node %q is not allowed to update fields other than status.quantity and status.conditions", nodeName)
+		return forbid(a, "node %q is not allowed to update fields other than status.quantity and status.conditions: %v", nodeName, diff.Diff(before, after))
 	}
 	return nil
 }

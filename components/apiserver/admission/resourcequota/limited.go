@@ -13,7 +13,6 @@ import (
 	config "k8s.io/apiserver/pkg/admission/plugin/resourcequota/apis/resourcequota"
 	"k8s.io/apiserver/pkg/admission/plugin/resourcequota/apis/resourcequota/install"
 	"k8s.io/apiserver/pkg/admission/plugin/resourcequota/apis/resourcequota/validation"
-	quota "k8s.io/apiserver/pkg/quota/v1"
 
 	"quintet.dev/quintet/internal/quotas"
 )
@@ -40,23 +39,15 @@ func readLimited(file []byte) (limited, error) {
 	return c.LimitedResources, validation.ValidateConfiguration(c).ToAggregate()
 }
 
-// check refuses an object that uses more of what is limited than before, of which no quota that is about it tells.
-func (l limited) check(a admission.Attributes, u use, all []*corev1.ResourceQuota) error {
+// check refuses an object that uses of what is limited, of which no quota that is about it tells. It is asked of those that use
+// more than before.
+func (l limited) check(a admission.Attributes, u use, about, all []*corev1.ResourceQuota) error {
 	if len(l) == 0 {
 		return nil
 	}
-	more := u.now
-	wanted := l.names(a.GetResource().GroupResource(), more)
-	if a.GetOperation() == admission.Update {
-		more = quota.SubtractWithNonNegativeResult(more, u.before)
-	}
-	if len(quota.RemoveZeros(more)) == 0 {
-		return nil
-	}
-	for _, q := range all {
-		if quotas.About(q, a.GetObject()) {
-			wanted = slices.DeleteFunc(wanted, func(name corev1.ResourceName) bool { _, told := q.Status.Hard[name]; return told })
-		}
+	wanted := l.names(a.GetResource().GroupResource(), u.now)
+	for _, q := range about {
+		wanted = slices.DeleteFunc(wanted, func(name corev1.ResourceName) bool { _, told := q.Status.Hard[name]; return told })
 	}
 	if len(wanted) > 0 {
 		return admission.NewForbidden(a, fmt.Errorf("insufficient quota to consume: %v", join(slices.Compact(slices.Sorted(slices.Values(wanted))))))

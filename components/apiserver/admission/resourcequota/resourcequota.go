@@ -59,18 +59,16 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if len(list) == 0 && len(p.limited) == 0 {
 		return nil
 	}
-	u := p.use(ctx, a)
-	var charges []charge
-	for _, q := range list {
-		c, err := newCharge(a, u, q)
-		if err != nil {
-			return admission.NewForbidden(a, err)
-		}
-		if c != nil {
-			charges = append(charges, *c)
-		}
+	about, err := p.about(ctx, a, list)
+	if err != nil {
+		return admission.NewForbidden(a, err)
 	}
-	if err := p.limited.check(a, u, list); err != nil {
+	u := p.use(ctx, a)
+	charges, more := chargesOf(a, u, about)
+	if !more {
+		return nil
+	}
+	if err := p.limited.check(a, u, about, list); err != nil {
 		return err
 	}
 	for i := range charges {
@@ -116,45 +114,78 @@ func (s stored) Pod(namespace, name string) *corev1.Pod {
 	return pod
 }
 
+// ResourceClaims implements quotas.Cluster.
+func (s stored) ResourceClaims(namespace string) []*resourcev1.ResourceClaim {
+	list, err := objects.ListAs[*resourcev1.ResourceClaim](s.objects.List(s.ctx, resourcev1.Resource("resourceclaims"), namespace))
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+// mapped tells whether there is a class of devices that pods can ask for by an extended resource.
+func (s stored) mapped(extended corev1.ResourceName) bool {
+	if name, ok := strings.CutPrefix(string(extended), resourcev1.ResourceDeviceClassPrefix); ok {
+		return s.DeviceClass(name) != nil
+	}
+	list, err := objects.ListAs[*resourcev1.DeviceClass](s.objects.List(s.ctx, resourcev1.Resource("deviceclasses"), ""))
+	return err == nil && slices.ContainsFunc(list, func(c *resourcev1.DeviceClass) bool {
+		return c.Spec.ExtendedResourceName != nil && *c.Spec.ExtendedResourceName == string(extended)
+	})
+}
+
+// about picks the quotas that are about the object of a request. It is an error if one of them can't be kept.
+func (p *Plugin) about(ctx context.Context, a admission.Attributes, all []*corev1.ResourceQuota) (out []*corev1.ResourceQuota, err error) {
+	for _, q := range all {
+		names := quotas.Charged(a.GetResource().GroupResource(), quota.ResourceNames(q.Status.Hard), stored{ctx, p.objects}.mapped)
+		if len(names) == 0 || !quotas.About(q, a.GetObject()) {
+			continue
+		}
+		if err := checkRequired(a.GetObject(), names); err != nil {
+			return nil, fmt.Errorf("failed quota: %s: %w", q.Name, err)
+		}
+		if len(quota.Difference(names, quota.ResourceNames(q.Status.Used))) > 0 {
+			return nil, fmt.Errorf("status unknown for quota: %s, resources: %s", q.Name, join(names))
+		}
+		out = append(out, q)
+	}
+	return out, nil
+}
+
 // charge is what one request adds to one quota.
 type charge struct {
 	quota string
 	delta corev1.ResourceList
 }
 
-// newCharge returns nil when the quota does not count the object, or counts nothing more of it than before.
-func newCharge(a admission.Attributes, u use, q *corev1.ResourceQuota) (*charge, error) {
-	if !quotas.About(q, a.GetObject()) {
-		return nil, nil
+// chargesOf returns what is to be booked, and whether the object uses more of anything than it did: what a quota was not about
+// before is all new to it.
+func chargesOf(a admission.Attributes, u use, about []*corev1.ResourceQuota) (charges []charge, more bool) {
+	grown := u.now
+	if a.GetOperation() == admission.Update {
+		grown = quota.SubtractWithNonNegativeResult(u.now, u.before)
 	}
-	names := quota.Intersection(quota.ResourceNames(q.Status.Hard), quota.ResourceNames(u.now))
-	required := requiredOf(a, q)
-	if len(required) > 0 {
-		if err := checkRequired(a.GetObject(), required); err != nil {
-			return nil, fmt.Errorf("failed quota: %s: %w", q.Name, err)
+	if len(about) == 0 {
+		return nil, len(quota.RemoveZeros(grown)) > 0
+	}
+	for _, q := range about {
+		delta := grown
+		if a.GetOperation() == admission.Update && !quotas.About(q, a.GetOldObject()) {
+			delta = u.now
+		}
+		delta = quota.RemoveZeros(delta)
+		more = more || len(delta) > 0
+		if delta = quota.Mask(delta, quota.ResourceNames(q.Status.Hard)); len(delta) > 0 {
+			charges = append(charges, charge{quota: q.Name, delta: delta})
 		}
 	}
-	if len(names) == 0 {
-		return nil, nil
-	}
-	if unknown := quota.Difference(names, quota.ResourceNames(q.Status.Used)); len(unknown) > 0 {
-		return nil, fmt.Errorf("status unknown for quota: %s, resources: %s", q.Name, join(unknown))
-	}
-	delta := quota.Mask(u.now, names)
-	if a.GetOperation() == admission.Update {
-		delta = quota.SubtractWithNonNegativeResult(delta, quota.Mask(u.before, names))
-	}
-	delta = quota.RemoveZeros(delta)
-	if len(delta) == 0 {
-		return nil, nil
-	}
-	return &charge{quota: q.Name, delta: delta}, nil
+	return charges, more
 }
 
 // errUnchanged ends an update that is not to be written.
 var errUnchanged = errors.New("dry run")
 
-// book adds a charge to the quota as it is stored, if there is room for it.
+// book adds a charge to the quota as it is stored, if there is room for it, or it can't be helped.
 func (p *Plugin) book(ctx context.Context, a admission.Attributes, c *charge) error {
 	_, err := p.objects.UpdateStatus(ctx, kind, a.GetNamespace(), c.quota, func(obj kinds.Object) (kinds.Object, error) {
 		q, err := objects.As[*corev1.ResourceQuota](obj, nil)
@@ -162,7 +193,8 @@ func (p *Plugin) book(ctx context.Context, a admission.Attributes, c *charge) er
 			return nil, err
 		}
 		used := quota.Add(q.Status.Used, c.delta)
-		if fits, over := quota.LessThanOrEqual(quota.Mask(used, quota.ResourceNames(c.delta)), q.Status.Hard); !fits {
+		fits, over := quota.LessThanOrEqual(quota.Mask(used, quota.ResourceNames(c.delta)), q.Status.Hard)
+		if !fits && a.GetSubresource() != "status" { // what a status tells has happened already
 			return nil, admission.NewForbidden(a, fmt.Errorf("exceeded quota: %s, requested: %s, used: %s, limited: %s", q.Name,
 				show(quota.Mask(c.delta, over)), show(quota.Mask(q.Status.Used, over)), show(quota.Mask(q.Status.Hard, over))))
 		}

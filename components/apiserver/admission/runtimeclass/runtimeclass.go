@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/admission"
 
+	"quintet.dev/quintet/components/apiserver/admission/tolerations"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -42,7 +44,7 @@ func (p *Plugin) prepare(ctx context.Context, a admission.Attributes) (*corev1.P
 	}
 	pod, ok := a.GetObject().(*corev1.Pod)
 	if !ok {
-		return nil, nil, apierrors.NewBadRequest("resource was marked with kind Pod but was unable to be converted")
+		return nil, nil, apierrors.NewBadRequest("Resource was marked with kind Pod but was unable to be converted")
 	}
 	if pod.Spec.RuntimeClassName == nil {
 		return pod, nil, nil
@@ -68,7 +70,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.
 		return err
 	}
 	if class.Overhead != nil {
-		if pod.Spec.Overhead != nil && !equality.Semantic.DeepEqual(class.Overhead.PodFixed, pod.Spec.Overhead) {
+		if len(pod.Spec.Overhead) > 0 && !equality.Semantic.DeepEqual(class.Overhead.PodFixed, pod.Spec.Overhead) {
 			return admission.NewForbidden(a, fmt.Errorf("pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"))
 		}
 		pod.Spec.Overhead = class.Overhead.PodFixed.DeepCopy()
@@ -89,15 +91,7 @@ func schedule(a admission.Attributes, pod *corev1.Pod, s *nodev1.Scheduling) err
 		}
 		pod.Spec.NodeSelector[k] = v
 	}
-	for _, t := range s.Tolerations {
-		found := false
-		for i := range pod.Spec.Tolerations {
-			found = found || equality.Semantic.DeepEqual(pod.Spec.Tolerations[i], t)
-		}
-		if !found {
-			pod.Spec.Tolerations = append(pod.Spec.Tolerations, *t.DeepCopy())
-		}
-	}
+	pod.Spec.Tolerations = tolerations.Merge(slices.Concat(pod.Spec.Tolerations, s.DeepCopy().Tolerations))
 	return nil
 }
 

@@ -2,76 +2,61 @@ package serviceaccount
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
-// limitSecrets refuses a pod that uses a secret which its account does not list.
+// limitSecrets refuses a pod that uses a secret which its account does not list. Of volumes only those of type secret count.
 func limitSecrets(account *corev1.ServiceAccount, pod *corev1.Pod) error {
-	mountable, pullable := map[string]bool{}, map[string]bool{}
-	for _, s := range account.Secrets {
-		mountable[s.Name] = true
-	}
-	for _, s := range account.ImagePullSecrets {
-		pullable[s.Name] = true
-	}
-	err := visitContainersAndVolumes(pod, func(where, secret string) error {
-		if mountable[secret] {
-			return nil
+	check := mountable(account)
+	for i := range pod.Spec.Volumes {
+		if s := pod.Spec.Volumes[i].Secret; s != nil {
+			if err := check("volume with", s.SecretName); err != nil {
+				return err
+			}
 		}
-		return fmt.Errorf("%s secret.secretName=%q is not allowed because service account %s does not reference that secret",
-			where, secret, account.Name)
-	})
-	if err != nil {
-		return err
+	}
+	for _, containers := range []struct {
+		kind string
+		list []corev1.Container
+	}{{"init container ", pod.Spec.InitContainers}, {"container ", pod.Spec.Containers}} {
+		for i := range containers.list {
+			c := &containers.list[i]
+			if err := visitEnv(containers.kind+c.Name, c.Env, c.EnvFrom, check); err != nil {
+				return err
+			}
+		}
 	}
 	for i, s := range pod.Spec.ImagePullSecrets {
-		if !pullable[s.Name] {
-			return fmt.Errorf("imagePullSecrets[%d].name=%q is not allowed because service account %s does not reference that imagePullSecret",
+		if !slices.Contains(account.ImagePullSecrets, s) {
+			return fmt.Errorf("imagePullSecrets[%d].name=\"%s\" is not allowed because service account %s does not reference that imagePullSecret",
 				i, s.Name, account.Name)
 		}
 	}
 	return nil
 }
 
-// visitSecrets calls visit for every secret that a pod names, until it returns an error.
-func visitSecrets(pod *corev1.Pod, visit func(where, secret string) error) error {
-	for _, s := range pod.Spec.ImagePullSecrets {
-		if err := visit("imagePullSecrets", s.Name); err != nil {
-			return err
-		}
-	}
-	return visitContainersAndVolumes(pod, visit)
-}
-
-func visitContainersAndVolumes(pod *corev1.Pod, visit func(where, secret string) error) error {
-	for i := range pod.Spec.Volumes {
-		v := &pod.Spec.Volumes[i]
-		for _, name := range volumeSecrets(v) {
-			if err := visit("volume with", name); err != nil {
-				return err
-			}
-		}
-	}
-	for i := range pod.Spec.InitContainers {
-		c := &pod.Spec.InitContainers[i]
-		if err := visitEnv("init container "+c.Name, c.Env, c.EnvFrom, visit); err != nil {
-			return err
-		}
-	}
-	for i := range pod.Spec.Containers {
-		c := &pod.Spec.Containers[i]
-		if err := visitEnv("container "+c.Name, c.Env, c.EnvFrom, visit); err != nil {
-			return err
-		}
-	}
+// limitEphemeral is limitSecrets for the containers that a pod gets later: the rest of it has been let in.
+func limitEphemeral(account *corev1.ServiceAccount, pod *corev1.Pod) error {
+	check := mountable(account)
 	for i := range pod.Spec.EphemeralContainers {
 		c := &pod.Spec.EphemeralContainers[i]
-		if err := visitEnv("ephemeral container "+c.Name, c.Env, c.EnvFrom, visit); err != nil {
+		if err := visitEnv("ephemeral container "+c.Name, c.Env, c.EnvFrom, check); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mountable returns what refuses a secret that an account does not list.
+func mountable(account *corev1.ServiceAccount) func(where, secret string) error {
+	return func(where, secret string) error {
+		if slices.ContainsFunc(account.Secrets, func(s corev1.ObjectReference) bool { return s.Name == secret }) {
+			return nil
+		}
+		return fmt.Errorf("%s secret.secretName=\"%s\" is not allowed because service account %s does not reference that secret", where, secret, account.Name)
+	}
 }
 
 func visitEnv(container string, env []corev1.EnvVar, from []corev1.EnvFromSource, visit func(where, secret string) error) error {
@@ -90,6 +75,30 @@ func visitEnv(container string, env []corev1.EnvVar, from []corev1.EnvFromSource
 		}
 	}
 	return nil
+}
+
+// namesSecret tells whether a pod uses any secret of its namespace, through whatever field.
+func namesSecret(pod *corev1.Pod) bool {
+	if slices.ContainsFunc(pod.Spec.ImagePullSecrets, func(s corev1.LocalObjectReference) bool { return s.Name != "" }) {
+		return true
+	}
+	found := false
+	visit := func(_, name string) error {
+		found = found || name != ""
+		return nil
+	}
+	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			_ = visitEnv("", containers[i].Env, containers[i].EnvFrom, visit)
+		}
+	}
+	for i := range pod.Spec.EphemeralContainers {
+		_ = visitEnv("", pod.Spec.EphemeralContainers[i].Env, pod.Spec.EphemeralContainers[i].EnvFrom, visit)
+	}
+	for i := range pod.Spec.Volumes {
+		found = found || slices.ContainsFunc(volumeSecrets(&pod.Spec.Volumes[i]), func(name string) bool { return name != "" })
+	}
+	return found
 }
 
 // volumeSecrets names the secrets that a volume takes from the pod's namespace.

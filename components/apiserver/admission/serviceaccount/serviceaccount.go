@@ -5,6 +5,7 @@ package serviceaccount
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func isMirror(pod *corev1.Pod) bool {
 }
 
 // Admit sets the account, the mounts of its token, and its pull secrets. A mirror pod shows what a node runs already, so it
-// is left alone, and refused here, before what comes after this plug-in sees it.
+// is left alone. It ends with the checks: what is refused is not to be seen by what comes after this plug-in.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
 	pod, ok := podOf(a)
 	if !ok || a.GetOperation() != admission.Create || a.GetSubresource() != "" {
@@ -84,9 +85,9 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, o admission.
 		pod.Spec.ServiceAccountName = DefaultName
 	}
 	pod.Spec.DeprecatedServiceAccount = pod.Spec.ServiceAccountName
-	account, err := p.find(ctx, a.GetNamespace(), pod.Spec.ServiceAccountName)
+	account, err := p.account(ctx, a, pod)
 	if err != nil {
-		return admission.NewForbidden(a, fmt.Errorf("error looking up service account %s/%s: %w", a.GetNamespace(), pod.Spec.ServiceAccountName, err))
+		return err
 	}
 	if automounts(account, pod) {
 		p.mountToken(pod)
@@ -96,7 +97,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, o admission.
 			pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: s.Name})
 		}
 	}
-	return nil
+	return p.Validate(ctx, a, o)
 }
 
 // Validate refuses mirror pods that reach for anything, and pods that use secrets their account does not list, where the
@@ -106,25 +107,21 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if !ok {
 		return nil
 	}
-	if a.GetOperation() == admission.Update {
-		if a.GetSubresource() != "ephemeralcontainers" {
-			return nil
+	switch create := a.GetOperation() == admission.Create; {
+	case !create && a.GetSubresource() == "ephemeralcontainers":
+		account, err := p.account(ctx, a, pod)
+		if err != nil || !enforces(account) {
+			return err
 		}
-	} else if a.GetSubresource() != "" {
+		return limitEphemeral(account, pod) // not a Forbidden, nor is it upstream
+	case !create || a.GetSubresource() != "":
 		return nil
-	}
-	if isMirror(pod) {
+	case isMirror(pod):
 		return validateMirror(a, pod)
 	}
-	if pod.Spec.ServiceAccountName == "" {
-		return admission.NewForbidden(a, fmt.Errorf("no service account specified for pod %s/%s", a.GetNamespace(), pod.Name))
-	}
-	account, err := p.find(ctx, a.GetNamespace(), pod.Spec.ServiceAccountName)
-	if err != nil {
-		return admission.NewForbidden(a, fmt.Errorf("error looking up service account %s/%s: %w", a.GetNamespace(), pod.Spec.ServiceAccountName, err))
-	}
-	if account.Annotations[EnforceMountableSecretsAnnotation] != "true" {
-		return nil
+	account, err := p.account(ctx, a, pod)
+	if err != nil || !enforces(account) {
+		return err
 	}
 	if err := limitSecrets(account, pod); err != nil {
 		return admission.NewForbidden(a, err)
@@ -132,9 +129,18 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	return nil
 }
 
+// enforces reads the annotation as a boolean in any of its spellings; what is none is false.
+func enforces(account *corev1.ServiceAccount) bool {
+	on, err := strconv.ParseBool(account.Annotations[EnforceMountableSecretsAnnotation])
+	return err == nil && on
+}
+
 func validateMirror(a admission.Attributes, pod *corev1.Pod) error {
 	if pod.Spec.ServiceAccountName != "" {
 		return admission.NewForbidden(a, fmt.Errorf("a mirror pod may not reference service accounts"))
+	}
+	if namesSecret(pod) {
+		return admission.NewForbidden(a, fmt.Errorf("a mirror pod may not reference secrets"))
 	}
 	for i := range pod.Spec.Volumes {
 		if projected := pod.Spec.Volumes[i].Projected; projected != nil {
@@ -145,10 +151,20 @@ func validateMirror(a admission.Attributes, pod *corev1.Pod) error {
 			}
 		}
 	}
-	if err := visitSecrets(pod, func(string, string) error { return fmt.Errorf("a mirror pod may not reference secrets") }); err != nil {
-		return admission.NewForbidden(a, err)
-	}
 	return nil
+}
+
+// account is that of a pod, which must have one.
+func (p *Plugin) account(ctx context.Context, a admission.Attributes, pod *corev1.Pod) (*corev1.ServiceAccount, error) {
+	name := pod.Spec.ServiceAccountName
+	if name == "" {
+		return nil, admission.NewForbidden(a, fmt.Errorf("no service account specified for pod %s/%s", a.GetNamespace(), pod.Name))
+	}
+	account, err := p.find(ctx, a.GetNamespace(), name)
+	if err != nil {
+		return nil, admission.NewForbidden(a, fmt.Errorf("error looking up service account %s/%s: %w", a.GetNamespace(), name, err))
+	}
+	return account, nil
 }
 
 // find waits a second for the default account of a new namespace, which a controller makes.

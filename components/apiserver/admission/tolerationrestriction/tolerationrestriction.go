@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/kubectl/pkg/util/qos"
 
 	"quintet.dev/quintet/components/apiserver/admission/pluginconfig"
+	"quintet.dev/quintet/components/apiserver/admission/tolerations"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
@@ -89,7 +89,7 @@ func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, o admission.
 		})
 	}
 	if len(more) > 0 {
-		pod.Spec.Tolerations = merge(slices.Concat(pod.Spec.Tolerations, more))
+		pod.Spec.Tolerations = tolerations.Merge(slices.Concat(pod.Spec.Tolerations, more))
 	}
 	return p.Validate(ctx, a, o)
 }
@@ -112,7 +112,7 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return nil
 	}
 	for _, t := range pod.Spec.Tolerations {
-		if !slices.ContainsFunc(allowed, func(w corev1.Toleration) bool { return covers(w, t) }) {
+		if !slices.ContainsFunc(allowed, func(w corev1.Toleration) bool { return tolerations.Covers(w, t) }) {
 			return fmt.Errorf("pod tolerations (possibly merged with namespace default tolerations) conflict with its %s whitelist", scope)
 		}
 	}
@@ -149,41 +149,4 @@ func (p *Plugin) annotated(ctx context.Context, name, annotation string) ([]core
 		return out, nil
 	}
 	return out, json.Unmarshal([]byte(text), &out)
-}
-
-// merge leaves out what another toleration covers; of equal ones the first stays.
-func merge(all []corev1.Toleration) []corev1.Toleration {
-	var out []corev1.Toleration
-	for i, t := range all {
-		covered := slices.ContainsFunc(out, func(kept corev1.Toleration) bool { return covers(kept, t) }) ||
-			slices.ContainsFunc(all[i+1:], func(later corev1.Toleration) bool {
-				return !equality.Semantic.DeepEqual(later, t) && covers(later, t)
-			})
-		if !covered {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-// covers tells whether whatever t tolerates is tolerated by wide.
-func covers(wide, t corev1.Toleration) bool {
-	if equality.Semantic.DeepEqual(wide, t) {
-		return true
-	}
-	anyKey := wide.Key == "" && wide.Operator == corev1.TolerationOpExists
-	if t.Key != wide.Key && !anyKey || t.Effect != wide.Effect && wide.Effect != "" {
-		return false
-	}
-	if wide.Effect == corev1.TaintEffectNoExecute && wide.TolerationSeconds != nil &&
-		(t.TolerationSeconds == nil || *t.TolerationSeconds > *wide.TolerationSeconds) {
-		return false
-	}
-	switch wide.Operator {
-	case corev1.TolerationOpExists:
-		return true
-	case corev1.TolerationOpEqual, "":
-		return t.Operator == corev1.TolerationOpEqual && t.Value == wide.Value
-	}
-	return false
 }

@@ -15,25 +15,6 @@ func podRefs(p *corev1.Pod) []ref {
 	return named(p)
 }
 
-// Refers tells which kinds of objects a pod names, in words for a message and in a fixed order.
-func Refers(p *corev1.Pod) []string {
-	words := map[kind]string{
-		serviceAccount: "a service account", secret: "secrets", configMap: "configmaps",
-		claim: "persistentvolumeclaims", resourceClaim: "resourceclaims",
-	}
-	found := map[kind]bool{}
-	for _, r := range named(p) {
-		found[r.kind] = true
-	}
-	var out []string
-	for _, k := range []kind{serviceAccount, secret, configMap, claim, resourceClaim} {
-		if found[k] {
-			out = append(out, words[k])
-		}
-	}
-	return out
-}
-
 func named(p *corev1.Pod) []ref {
 	c := &collector{namespace: p.Namespace}
 	if p.Spec.ServiceAccountName != "" {

@@ -9,7 +9,9 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/component-helpers/auth/rbac/validation"
@@ -41,11 +43,11 @@ func (e *Escalation) CheckRole(ctx context.Context, u user.Info, request authori
 		return nil
 	}
 	resource := schema.GroupResource{Group: rbacv1.GroupName, Resource: request.Resource}
-	if err := e.confirm(u, request.Namespace, rules); err != nil {
+	if err := e.confirm(u, request.Namespace, resource, rules); err != nil {
 		return apierrors.NewForbidden(resource, name, err)
 	}
 	if aggregates {
-		if err := e.confirm(u, request.Namespace, everything); err != nil {
+		if err := e.confirm(u, request.Namespace, resource, everything); err != nil {
 			return apierrors.NewForbidden(resource, name, errors.New("must have cluster-admin privileges to use the aggregationRule"))
 		}
 	}
@@ -60,16 +62,12 @@ func (e *Escalation) CheckBinding(ctx context.Context, u user.Info, namespace, n
 	resource := rbacv1.Resource("clusterrolebindings")
 	if namespace != "" {
 		resource = rbacv1.Resource("rolebindings")
-	} else if ref.Kind == "Role" {
-		return apierrors.NewBadRequest("Namespace parameter required.")
 	}
-	rules, err := e.Rules.index.rulesOf(ref, namespace)
-	if apierrors.IsNotFound(err) {
-		return apierrors.NewNotFound(resource, ref.Name)
-	} else if err != nil {
-		return err
+	rules, err := e.Rules.index.rulesOf(&ref, namespace)
+	if err != nil {
+		return asRead(err, resource, ref, namespace)
 	}
-	if err := e.confirm(u, namespace, rules); err != nil {
+	if err := e.confirm(u, namespace, resource, rules); err != nil {
 		return apierrors.NewForbidden(resource, name, err)
 	}
 	return nil
@@ -77,9 +75,14 @@ func (e *Escalation) CheckBinding(ctx context.Context, u user.Info, namespace, n
 
 // mayBind asks in the binding's namespace also for ClusterRoles, so that binding them can be delegated by namespace.
 func (e *Escalation) mayBind(ctx context.Context, u user.Info, namespace string, ref rbacv1.RoleRef) bool {
-	resource := "roles"
-	if ref.Kind == "ClusterRole" {
+	var resource string
+	switch ref.Kind {
+	case "Role":
+		resource = "roles"
+	case "ClusterRole":
 		resource = "clusterroles"
+	default:
+		return false
 	}
 	decision, _, err := e.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User: u, Verb: "bind", Namespace: namespace, APIGroup: ref.APIGroup, APIVersion: "*",
@@ -92,9 +95,34 @@ func privileged(u user.Info) bool {
 	return slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)
 }
 
-// confirm reports the rules that u lacks.
-func (e *Escalation) confirm(u user.Info, namespace string, wanted []rbacv1.PolicyRule) error {
-	held, resolveErr := e.Rules.Rules(u, namespace)
+// asRead is the error of a role that can't be found as a read of the store words it, which asks for the key before the role and names the
+// resource of the request.
+func asRead(err error, asked schema.GroupResource, ref rbacv1.RoleRef, namespace string) error {
+	if !apierrors.IsNotFound(err) {
+		return err
+	}
+	problems := content.IsPathSegmentName(ref.Name)
+	switch {
+	case ref.Kind == "Role" && namespace == "":
+		return apierrors.NewBadRequest("Namespace parameter required.")
+	case ref.Name == "":
+		return apierrors.NewBadRequest("Name parameter required.")
+	case len(problems) > 0:
+		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", ref.Name, strings.Join(problems, ";")))
+	}
+	return apierrors.NewNotFound(asked, ref.Name)
+}
+
+// confirm reports the rules that u lacks to write an object of a resource.
+func (e *Escalation) confirm(u user.Info, namespace string, asked schema.GroupResource, wanted []rbacv1.PolicyRule) error {
+	var held []rbacv1.PolicyRule
+	var unresolved []error
+	for _, h := range e.Rules.held(u, namespace) {
+		held = append(held, h.rules...)
+		if h.err != nil {
+			unresolved = append(unresolved, asRead(h.err, asked, h.role, h.namespace))
+		}
+	}
 	covered, missing := validation.Covers(held, wanted)
 	if covered {
 		return nil
@@ -106,13 +134,13 @@ func (e *Escalation) confirm(u user.Info, namespace string, wanted []rbacv1.Poli
 	slices.Sort(lines)
 	msg := fmt.Sprintf("user %q (groups=%q) is attempting to grant RBAC permissions not currently held:\n%s",
 		u.GetName(), u.GetGroups(), strings.Join(slices.Compact(lines), "\n"))
-	if resolveErr != nil {
-		msg += fmt.Sprintf("; resolution errors: %v", resolveErr)
+	if len(unresolved) > 0 {
+		msg += fmt.Sprintf("; resolution errors: %v", []error{utilerrors.NewAggregate(unresolved)})
 	}
 	return errors.New(msg)
 }
 
-// compact joins the verbs of rules that name the same one resource, for a message that people can read.
+// compact joins the verbs of rules that name the same one resource, for a message that people can read. A verb that comes twice stays so.
 func compact(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	var out []rbacv1.PolicyRule
 	at := map[string]int{}
@@ -129,11 +157,7 @@ func compact(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 			out = append(out, rule)
 			continue
 		}
-		for _, verb := range rule.Verbs {
-			if !slices.Contains(out[i].Verbs, verb) {
-				out[i].Verbs = append(out[i].Verbs, verb)
-			}
-		}
+		out[i].Verbs = append(out[i].Verbs, rule.Verbs...)
 	}
 	return out
 }

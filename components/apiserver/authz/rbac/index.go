@@ -19,12 +19,38 @@ type subject struct {
 	name  string
 }
 
-// binding is one subject of one (Cluster)RoleBinding. namespace is "" for a ClusterRoleBinding.
+// is tells whether the subject is the user or one of its groups.
+func (s *subject) is(u user.Info) bool {
+	if s.group {
+		return slices.Contains(u.GetGroups(), s.name)
+	}
+	return s.name == u.GetName()
+}
+
+// binding is a (Cluster)RoleBinding. It is never changed. namespace is "" for a ClusterRoleBinding.
 type binding struct {
 	namespace, name string
 	role            rbacv1.RoleRef
-	subject         rbacv1.Subject
-	reason          string // of what it allows
+	subjects        []subject // in the binding's order, each once
+	reasons         []string  // of what it allows to each of the subjects
+}
+
+// entry is a binding as found by one of its subjects.
+type entry struct {
+	*binding
+	at int // of the subject
+	// rivals are the places of the subjects before this one that may be the same user's: users are one, and may be in many groups.
+	rivals []int
+}
+
+// reason tells why u, who was found, is allowed something: the first subject that applies is named, as upstream does.
+func (e *entry) reason(u user.Info) string {
+	for _, i := range e.rivals {
+		if e.subjects[i].is(u) {
+			return e.reasons[i]
+		}
+	}
+	return e.reasons[e.at]
 }
 
 type objectKey struct{ namespace, name string }
@@ -33,11 +59,11 @@ type objectKey struct{ namespace, name string }
 type index struct {
 	mu       sync.RWMutex
 	roles    map[objectKey][]rbacv1.PolicyRule // namespace "" holds the ClusterRoles
-	bindings map[string]map[subject][]binding  // by namespace, "" holds the ClusterRoleBindings
+	bindings map[string]map[subject][]entry    // by namespace, "" holds the ClusterRoleBindings
 }
 
 func newIndex() *index {
-	return &index{roles: map[objectKey][]rbacv1.PolicyRule{}, bindings: map[string]map[subject][]binding{}}
+	return &index{roles: map[objectKey][]rbacv1.PolicyRule{}, bindings: map[string]map[subject][]entry{}}
 }
 
 func (x *index) setRole(namespace, name string, rules []rbacv1.PolicyRule) {
@@ -58,12 +84,12 @@ func (x *index) replaceBinding(namespace, name string, role rbacv1.RoleRef, old,
 	defer x.mu.Unlock()
 	bySubject := x.bindings[namespace]
 	if bySubject == nil {
-		bySubject = map[subject][]binding{}
+		bySubject = map[subject][]entry{}
 		x.bindings[namespace] = bySubject
 	}
 	for i := range old {
 		if key, ok := subjectKey(&old[i], namespace); ok {
-			kept := slices.DeleteFunc(slices.Clone(bySubject[key]), func(b binding) bool { return b.name == name })
+			kept := slices.DeleteFunc(slices.Clone(bySubject[key]), func(e entry) bool { return e.name == name })
 			if len(kept) == 0 {
 				delete(bySubject, key)
 			} else {
@@ -71,18 +97,47 @@ func (x *index) replaceBinding(namespace, name string, role rbacv1.RoleRef, old,
 			}
 		}
 	}
-	for i := range new {
-		if key, ok := subjectKey(&new[i], namespace); ok {
-			b := binding{namespace: namespace, name: name, role: role, subject: new[i]}
-			b.reason = "RBAC: allowed by " + b.String()
-			list := append(slices.Clone(bySubject[key]), b)
-			slices.SortFunc(list, func(a, b binding) int { return cmp.Compare(a.name, b.name) })
-			bySubject[key] = list
+	b := newBinding(namespace, name, role, new)
+	var all, groups []int
+	for i, key := range b.subjects {
+		e := entry{b, i, groups}
+		if key.group {
+			e.rivals, groups = all, append(groups, i)
 		}
+		all = append(all, i)
+		list := append(slices.Clone(bySubject[key]), e)
+		slices.SortFunc(list, func(x, y entry) int { return cmp.Compare(x.name, y.name) })
+		bySubject[key] = list
 	}
 	if len(bySubject) == 0 {
 		delete(x.bindings, namespace)
 	}
+}
+
+func newBinding(namespace, name string, role rbacv1.RoleRef, subjects []rbacv1.Subject) *binding {
+	b := &binding{namespace: namespace, name: name, role: role}
+	known := make(map[subject]bool, len(subjects))
+	for i := range subjects {
+		if key, ok := subjectKey(&subjects[i], namespace); ok && !known[key] {
+			known[key] = true
+			b.subjects = append(b.subjects, key)
+			b.reasons = append(b.reasons, "RBAC: allowed by "+b.describe(&subjects[i]))
+		}
+	}
+	return b
+}
+
+// describe names the binding of a subject as audit logs do.
+func (b *binding) describe(s *rbacv1.Subject) string {
+	kind, name := "ClusterRoleBinding", b.name
+	if b.namespace != "" {
+		kind, name = "RoleBinding", b.name+"/"+b.namespace
+	}
+	who := s.Name
+	if s.Kind == rbacv1.ServiceAccountKind {
+		who += "/" + cmp.Or(s.Namespace, b.namespace)
+	}
+	return fmt.Sprintf("%s %q of %s %q to %s %q", kind, name, b.role.Kind, b.role.Name, s.Kind, who)
 }
 
 func subjectKey(s *rbacv1.Subject, bindingNamespace string) (subject, bool) {
@@ -92,26 +147,23 @@ func subjectKey(s *rbacv1.Subject, bindingNamespace string) (subject, bool) {
 	case rbacv1.GroupKind:
 		return subject{group: true, name: s.Name}, true
 	case rbacv1.ServiceAccountKind:
-		namespace := s.Namespace
-		if namespace == "" {
-			namespace = bindingNamespace
-		}
+		namespace := cmp.Or(s.Namespace, bindingNamespace)
 		return subject{name: serviceaccount.MakeUsername(namespace, s.Name)}, namespace != ""
 	}
 	return subject{}, false
 }
 
-// visit calls yield for every rule set bound to u in namespace ("" means only those of the whole cluster), until it
-// returns false. err tells of a binding whose role does not exist; rules is then empty. The lock is not held meanwhile
-// longer than one lookup takes.
-func (x *index) visit(u user.Info, namespace string, yield func(b *binding, rules []rbacv1.PolicyRule, err error) bool) {
+// visit calls yield for every binding of u in namespace ("" means only those of the whole cluster), until it returns false. A binding
+// that has u as several subjects comes once for each. err tells of a binding whose role does not exist; rules is then empty. The lock
+// is not held meanwhile longer than one lookup takes.
+func (x *index) visit(u user.Info, namespace string, yield func(e *entry, rules []rbacv1.PolicyRule, err error) bool) {
 	if !x.visitIn("", u, yield) || namespace == "" {
 		return
 	}
 	x.visitIn(namespace, u, yield)
 }
 
-func (x *index) visitIn(namespace string, u user.Info, yield func(*binding, []rbacv1.PolicyRule, error) bool) bool {
+func (x *index) visitIn(namespace string, u user.Info, yield func(*entry, []rbacv1.PolicyRule, error) bool) bool {
 	if !x.visitSubject(namespace, subject{name: u.GetName()}, yield) {
 		return false
 	}
@@ -123,12 +175,12 @@ func (x *index) visitIn(namespace string, u user.Info, yield func(*binding, []rb
 	return true
 }
 
-func (x *index) visitSubject(namespace string, s subject, yield func(*binding, []rbacv1.PolicyRule, error) bool) bool {
+func (x *index) visitSubject(namespace string, s subject, yield func(*entry, []rbacv1.PolicyRule, error) bool) bool {
 	x.mu.RLock()
 	list := x.bindings[namespace][s] // never changed in place
 	x.mu.RUnlock()
 	for i := range list {
-		rules, err := x.rulesOf(list[i].role, namespace)
+		rules, err := x.rulesOf(&list[i].role, namespace)
 		if !yield(&list[i], rules, err) {
 			return false
 		}
@@ -137,7 +189,7 @@ func (x *index) visitSubject(namespace string, s subject, yield func(*binding, [
 }
 
 // rulesOf returns the rules of the role that a binding in namespace names.
-func (x *index) rulesOf(ref rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, error) {
+func (x *index) rulesOf(ref *rbacv1.RoleRef, namespace string) ([]rbacv1.PolicyRule, error) {
 	key, resource := objectKey{namespace, ref.Name}, "role" // in errors as in upstream's
 	switch ref.Kind {
 	case "ClusterRole":

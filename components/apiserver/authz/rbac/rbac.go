@@ -2,8 +2,10 @@
 package rbac
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -83,18 +85,18 @@ func (r *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 	if !a.IsResourceRequest() {
 		namespace = ""
 	}
-	var allowedBy *binding
+	var allowedBy *entry
 	var errs []error
-	r.index.visit(u, namespace, func(b *binding, rules []rbacv1.PolicyRule, err error) bool {
+	r.index.visit(u, namespace, func(e *entry, rules []rbacv1.PolicyRule, err error) bool {
 		if err != nil {
 			errs = append(errs, err)
 		} else if Allow(rules, a) {
-			allowedBy = b
+			allowedBy = e
 		}
 		return allowedBy == nil
 	})
 	if allowedBy != nil {
-		return authorizer.DecisionAllow, allowedBy.reason, nil
+		return authorizer.DecisionAllow, allowedBy.reason(u), nil
 	}
 	reason := ""
 	if len(errs) > 0 {
@@ -103,32 +105,41 @@ func (r *Authorizer) Authorize(ctx context.Context, a authorizer.Attributes) (au
 	return authorizer.DecisionNoOpinion, reason, nil
 }
 
-// String names the binding as audit logs do.
-func (b *binding) String() string {
-	kind, name := "ClusterRoleBinding", b.name
-	if b.namespace != "" {
-		kind, name = "RoleBinding", b.name+"/"+b.namespace
-	}
-	who := b.subject.Name
-	if b.subject.Kind == rbacv1.ServiceAccountKind {
-		who += "/" + b.subject.Namespace
-	}
-	return fmt.Sprintf("%s %q of %s %q to %s %q", kind, name, b.role.Kind, b.role.Name, b.subject.Kind, who)
-}
-
-// Rules returns all rules that u has in namespace ("" for the cluster as a whole). The error tells of bindings whose role
-// is missing; the rules are then still right, but may be fewer than meant.
+// Rules returns all rules that u has in namespace ("" for the cluster as a whole), binding by binding. The error tells of bindings
+// whose role is missing; the rules are then still right, but may be fewer than meant.
 func (r *Authorizer) Rules(u user.Info, namespace string) ([]rbacv1.PolicyRule, error) {
 	var all []rbacv1.PolicyRule
 	var errs []error
-	r.index.visit(u, namespace, func(_ *binding, rules []rbacv1.PolicyRule, err error) bool {
-		if err != nil {
-			errs = append(errs, err)
+	for _, h := range r.held(u, namespace) {
+		if h.err != nil {
+			errs = append(errs, h.err)
 		}
-		all = append(all, rules...)
+		all = append(all, h.rules...)
+	}
+	return all, utilerrors.NewAggregate(errs)
+}
+
+// holding is what a binding gives, or why it gives nothing.
+type holding struct {
+	*binding
+	rules []rbacv1.PolicyRule
+	err   error
+}
+
+// held returns what the bindings of u give in namespace: each once, those of the whole cluster first, in the order of their names.
+func (r *Authorizer) held(u user.Info, namespace string) (all []holding) {
+	seen := map[*binding]bool{}
+	r.index.visit(u, namespace, func(e *entry, rules []rbacv1.PolicyRule, err error) bool {
+		if !seen[e.binding] {
+			seen[e.binding] = true
+			all = append(all, holding{e.binding, rules, err})
+		}
 		return true
 	})
-	return all, utilerrors.NewAggregate(errs)
+	slices.SortFunc(all, func(x, y holding) int {
+		return cmp.Or(cmp.Compare(x.namespace, y.namespace), cmp.Compare(x.name, y.name))
+	})
+	return all
 }
 
 // RulesFor implements authorizer.RuleResolver.

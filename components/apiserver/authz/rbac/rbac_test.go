@@ -83,7 +83,7 @@ func TestAuthorize(t *testing.T) {
 		{"resource name", ask("jane", nil, "delete", "ns", "apps", "deployments", "web"), true, ""},
 		{"other resource name", ask("jane", nil, "delete", "ns", "apps", "deployments", "db"), false, ""},
 		{"create has no name", ask("jane", nil, "create", "ns", "apps", "deployments", ""), false, ""},
-		{"account of the binding's namespace", ask("system:serviceaccount:ns:builder", nil, "create", "ns", "", "configmaps", ""), true, `RBAC: allowed by RoleBinding "locals/ns" of Role "local" to ServiceAccount "builder/"`},
+		{"account of the binding's namespace", ask("system:serviceaccount:ns:builder", nil, "create", "ns", "", "configmaps", ""), true, `RBAC: allowed by RoleBinding "locals/ns" of Role "local" to ServiceAccount "builder/ns"`},
 		{"account of another namespace", ask("system:serviceaccount:other:helper", nil, "create", "ns", "", "configmaps", ""), true, ""},
 		{"account of the wrong namespace", ask("system:serviceaccount:other:builder", nil, "create", "ns", "", "configmaps", ""), false, ""},
 		{"missing role", ask("lost", nil, "get", "ns", "", "pods", ""), false, `RBAC: role.rbac.authorization.k8s.io "gone" not found`},
@@ -210,5 +210,81 @@ func TestEscalation(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// A binding counts once, however many of its subjects are the user, and names the first of them.
+func TestBindingOfSeveralSubjects(t *testing.T) {
+	r := fixture()
+	r.RoleBindingChanged(nil, roleBinding("ns", "both", "ClusterRole", "reader", userSubject("other"), groupSubject("ops"), userSubject("sam"), groupSubject("devs")))
+	r.RoleBindingChanged(nil, roleBinding("ns", "twice", "Role", "gone", userSubject("sam"), groupSubject("ops")))
+	for _, tt := range []struct {
+		u      user.DefaultInfo
+		reason string
+	}{
+		{user.DefaultInfo{Name: "sam", Groups: []string{"ops"}}, `Group "ops"`},
+		{user.DefaultInfo{Name: "sam"}, `User "sam"`},
+		{user.DefaultInfo{Name: "other", Groups: []string{"ops"}}, `User "other"`},
+	} {
+		_, reason, _ := r.Authorize(t.Context(), ask(tt.u.Name, tt.u.Groups, "get", "ns", "", "pods", "p"))
+		if want := `RBAC: allowed by RoleBinding "both/ns" of ClusterRole "reader" to ` + tt.reason; reason != want {
+			t.Errorf("%v: %s, want %s", tt.u, reason, want)
+		}
+		if rules, _ := r.Rules(&tt.u, "ns"); len(rules) != 1 {
+			t.Errorf("%v: %v", tt.u, rules)
+		}
+	}
+	_, reason, _ := r.Authorize(t.Context(), ask("sam", []string{"ops"}, "delete", "ns", "", "pods", "p"))
+	if want := `RBAC: role.rbac.authorization.k8s.io "gone" not found`; reason != want {
+		t.Errorf("%s, want %s", reason, want)
+	}
+}
+
+// TestEscalationTexts: verbs that are asked for twice are told twice, and roles that are missing by the resource that is written.
+func TestEscalationTexts(t *testing.T) {
+	r := fixture()
+	missing := func(name string) *rbacv1.ClusterRoleBinding { return clusterBinding(name, name, groupSubject("some")) }
+	r.ClusterRoleBindingChanged(nil, missing("gone-1"))
+	u := user.DefaultInfo{Name: "x", Groups: []string{"some"}}
+	const wants = `user "x" (groups=["some"]) is attempting to grant RBAC permissions not currently held:` + "\n"
+	e := &Escalation{Rules: r, Authorizer: r}
+	check := func(err error, want string) {
+		t.Helper()
+		if err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+	roles := authorizer.AttributesRecord{APIGroup: rbacv1.GroupName, Namespace: "ns", Resource: "roles", ResourceRequest: true}
+	check(e.CheckRole(t.Context(), &u, roles, "new", []rbacv1.PolicyRule{rule("get,list", "", "pods"), rule("get", "", "pods")}, false),
+		`roles.rbac.authorization.k8s.io "new" is forbidden: `+wants+`{APIGroups:[""], Resources:["pods"], Verbs:["get" "list" "get"]}; `+
+			`resolution errors: [roles.rbac.authorization.k8s.io "gone-1" not found]`)
+	r.ClusterRoleBindingChanged(nil, missing("gone-2"))
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "metrics"}
+	check(e.CheckBinding(t.Context(), &u, "", "new", ref),
+		`clusterrolebindings.rbac.authorization.k8s.io "new" is forbidden: `+wants+`{NonResourceURLs:["/debug/*"], Verbs:["get"]}`+"\n"+
+			`{NonResourceURLs:["/metrics"], Verbs:["get"]}; resolution errors: [[`+
+			`clusterrolebindings.rbac.authorization.k8s.io "gone-1" not found, clusterrolebindings.rbac.authorization.k8s.io "gone-2" not found]]`)
+	ref.Name = ""
+	check(e.CheckBinding(t.Context(), &u, "", "new", ref), "Name parameter required.")
+	ref.Name = "a/b"
+	check(e.CheckBinding(t.Context(), &u, "", "new", ref), `Name parameter invalid: "a/b": may not contain '/'`)
+}
+
+// Leave to escalate or to bind what has a name is no leave for a request that has none, and none for what isn't a role.
+func TestEscalationByName(t *testing.T) {
+	r := fixture()
+	r.ClusterRoleChanged(nil, clusterRole("some", rule("escalate", rbacv1.GroupName, "clusterroles", "mine"), rule("bind", rbacv1.GroupName, "roles")))
+	r.ClusterRoleBindingChanged(nil, clusterBinding("some", "some", userSubject("x")))
+	e, u := &Escalation{Rules: r, Authorizer: r}, &user.DefaultInfo{Name: "x"}
+	a := authorizer.AttributesRecord{APIGroup: rbacv1.GroupName, APIVersion: "*", Resource: "clusterroles", ResourceRequest: true}
+	for name, allowed := range map[string]bool{"": false, "other": false, "mine": true} {
+		a.Name = name
+		if err := e.CheckRole(t.Context(), u, a, "mine", everything, false); (err == nil) != allowed {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Other", Name: "y"}
+	if err := e.CheckBinding(t.Context(), u, "ns", "new", ref); err == nil || err.Error() != `unsupported role reference kind: "Other"` {
+		t.Error(err)
 	}
 }

@@ -37,8 +37,10 @@ func ValidateLocal(r *authorizationv1.LocalSubjectAccessReview) field.ErrorList 
 
 // ValidateSelf checks a question about oneself.
 func ValidateSelf(r *authorizationv1.SelfSubjectAccessReview) field.ErrorList {
-	return append(attributes(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes, field.NewPath("spec")),
-		noMeta(&r.ObjectMeta, metav1.ObjectMeta{}, "must be empty")...)
+	path := field.NewPath("spec")
+	errs := append(oneSubject(r.Spec.ResourceAttributes, r.Spec.NonResourceAttributes, path),
+		selectors(r.Spec.ResourceAttributes, path.Child("resourceAttributes"))...)
+	return append(errs, noMeta(&r.ObjectMeta, metav1.ObjectMeta{}, "must be empty")...)
 }
 
 // CheckToken asks for a token: there is nothing to be told of none.
@@ -63,14 +65,15 @@ func shown(n *authorizationv1.NonResourceAttributes) any {
 }
 
 func spec(s *authorizationv1.SubjectAccessReviewSpec, path *field.Path) field.ErrorList {
-	errs := attributes(s.ResourceAttributes, s.NonResourceAttributes, path)
+	errs := oneSubject(s.ResourceAttributes, s.NonResourceAttributes, path)
 	if s.User == "" && len(s.Groups) == 0 {
 		errs = append(errs, field.Invalid(path.Child("user"), s.User, "at least one of user or group must be specified"))
 	}
-	return errs
+	return append(errs, selectors(s.ResourceAttributes, path.Child("resourceAttributes"))...)
 }
 
-func attributes(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes, path *field.Path) field.ErrorList {
+// oneSubject: a question is about a resource or about a path.
+func oneSubject(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonResourceAttributes, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r != nil && n != nil {
 		errs = append(errs, field.Invalid(path.Child("nonResourceAttributes"), shown(n), "cannot be specified in combination with resourceAttributes"))
@@ -78,13 +81,13 @@ func attributes(r *authorizationv1.ResourceAttributes, n *authorizationv1.NonRes
 	if r == nil && n == nil {
 		errs = append(errs, field.Invalid(path.Child("resourceAttributes"), r, exactlyOne))
 	}
-	if r != nil {
-		errs = append(errs, selectors(r, path.Child("resourceAttributes"))...)
-	}
 	return errs
 }
 
 func selectors(r *authorizationv1.ResourceAttributes, path *field.Path) field.ErrorList {
+	if r == nil {
+		return nil
+	}
 	var errs field.ErrorList
 	if s := r.FieldSelector; s != nil {
 		at := path.Child("fieldSelector")

@@ -32,6 +32,9 @@ func TestValidateSubject(t *testing.T) {
 		"managed metadata": {user: "jane", resource: &attributes{}, meta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{}}}},
 		"empty selector": {user: "jane", resource: fields(authorizationv1.FieldSelectorAttributes{}),
 			want: "spec.resourceAttributes.fieldSelector.requirements: Required value: when spec.resourceAttributes.fieldSelector is specified, requirements or rawSelector is required"},
+		"nobody, and an empty selector": {resource: fields(authorizationv1.FieldSelectorAttributes{}),
+			want: `spec.user: Invalid value: "": at least one of user or group must be specified, ` +
+				"spec.resourceAttributes.fieldSelector.requirements: Required value: when spec.resourceAttributes.fieldSelector is specified, requirements or rawSelector is required"},
 		"two selectors": {user: "jane", resource: labels(authorizationv1.LabelSelectorAttributes{RawSelector: "a", Requirements: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Exists"}}}),
 			want: `spec.resourceAttributes.labelSelector.rawSelector: Invalid value: "a": may not specified at the same time as requirements`},
 		"future operators": {user: "jane", resource: fields(authorizationv1.FieldSelectorAttributes{Requirements: []metav1.FieldSelectorRequirement{{Key: "a", Operator: "Like"}}})},

@@ -1,0 +1,169 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/objects"
+)
+
+// ensureEndpoints writes the addresses of all API servers that are alive, and their port.
+func (b *Bootstrap) ensureEndpoints(ctx context.Context) error {
+	return b.reconcileEndpoints(ctx, true)
+}
+
+// keepEndpoints writes the addresses alone: the port is a matter of the start, and may be changed after it.
+func (b *Bootstrap) keepEndpoints(ctx context.Context) error { return b.reconcileEndpoints(ctx, false) }
+
+func (b *Bootstrap) reconcileEndpoints(ctx context.Context, ports bool) error {
+	if !b.reachable() {
+		return nil
+	}
+	if b.cfg.Masters == nil {
+		return b.ensureCounted(ctx, ports)
+	}
+	if err := b.cfg.Masters.renew(ctx, b.cfg.AdvertiseAddress); err != nil {
+		return err
+	}
+	all, err := b.cfg.Masters.list(ctx)
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return errors.New("no server is alive, though this one has just said so: the endpoints stay as they are")
+	}
+	return b.writeEndpoints(ctx, all, ports)
+}
+
+// leaveEndpoints leaves the servers that go on among the endpoints, if there are any endpoints.
+func (b *Bootstrap) leaveEndpoints(ctx context.Context, others []net.IP) error {
+	_, err := b.cfg.Objects.Get(ctx, corev1.Resource("endpoints"), metav1.NamespaceDefault, serviceName)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return b.writeEndpoints(ctx, others, b.cfg.Masters != nil)
+}
+
+func (b *Bootstrap) writeEndpoints(ctx context.Context, addresses []net.IP, ports bool) error {
+	if slices.ContainsFunc(addresses, net.IP.IsLoopback) { // which the API takes in none of both kinds, nor what stands beside it
+		klog.FromContext(ctx).V(2).Info("A server advertises its loopback: endpoints stay as they are", "addresses", addresses)
+		return nil
+	}
+	var ips []string
+	for _, ip := range addresses {
+		ips = append(ips, ip.String())
+	}
+	slices.Sort(ips) // as texts, as upstream does
+	ips = slices.Compact(ips)
+	endpoints := &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: serviceName}}
+	b.mendEndpoints(endpoints, ips, ports)
+	err := b.write(ctx, corev1.Resource("endpoints"), endpoints, func(obj kinds.Object) bool {
+		endpoints = obj.(*corev1.Endpoints)
+		return b.mendEndpoints(endpoints, ips, ports)
+	})
+	if err != nil {
+		return err
+	}
+	return b.writeSlice(ctx, sliceOf(endpoints))
+}
+
+// mendEndpoints makes e the endpoints of the addresses, and tells whether it weren't. What there is of another form is made anew.
+func (b *Bootstrap) mendEndpoints(e *corev1.Endpoints, ips []string, ports bool) (changed bool) {
+	if e.Labels[discoveryv1.LabelSkipMirror] != "true" {
+		metav1.SetMetaDataLabel(&e.ObjectMeta, discoveryv1.LabelSkipMirror, "true")
+		changed = true
+	}
+	port := []corev1.EndpointPort{{Name: "https", Port: int32(b.cfg.SecurePort), Protocol: corev1.ProtocolTCP}}
+	if len(e.Subsets) != 1 {
+		changed = changed || len(e.Subsets) > 0 || len(ips) > 0
+		e.Subsets = []corev1.EndpointSubset{{Ports: port}}
+	}
+	subset := &e.Subsets[0]
+	if ports && !slices.Equal(subset.Ports, port) {
+		subset.Ports, changed = port, true
+	}
+	var has []string
+	for _, a := range subset.Addresses {
+		has = append(has, a.IP)
+	}
+	slices.Sort(has)
+	if !slices.Equal(has, ips) {
+		changed = true
+		subset.Addresses = nil
+		for _, ip := range ips {
+			subset.Addresses = append(subset.Addresses, corev1.EndpointAddress{IP: ip})
+		}
+		subset.NotReadyAddresses = slices.DeleteFunc(subset.NotReadyAddresses, func(a corev1.EndpointAddress) bool { return slices.Contains(ips, a.IP) })
+	}
+	if len(subset.Addresses)+len(subset.NotReadyAddresses) == 0 {
+		e.Subsets = nil
+	}
+	return changed
+}
+
+// writeSlice makes the slice what it is to be, and nothing else: labels and annotations that somebody added go with the next change.
+func (b *Bootstrap) writeSlice(ctx context.Context, slice *discoveryv1.EndpointSlice) error {
+	resource := discoveryv1.Resource("endpointslices")
+	found, err := objects.As[*discoveryv1.EndpointSlice](b.cfg.Objects.Get(ctx, resource, slice.Namespace, slice.Name))
+	if err == nil && found.AddressType != slice.AddressType { // which can't be changed
+		if err := b.cfg.Objects.Delete(ctx, resource, slice.Namespace, slice.Name, found.UID); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+		_, err = b.cfg.Objects.Create(ctx, resource, slice)
+		return err
+	}
+	return b.write(ctx, resource, slice, func(obj kinds.Object) bool {
+		current := obj.(*discoveryv1.EndpointSlice)
+		same := equality.Semantic.DeepEqual(current.Endpoints, slice.Endpoints) &&
+			equality.Semantic.DeepEqual(current.Ports, slice.Ports) && equality.Semantic.DeepEqual(current.Labels, slice.Labels)
+		current.Endpoints, current.Ports, current.Labels = slice.Endpoints, slice.Ports, slice.Labels
+		current.Annotations, current.OwnerReferences, current.Finalizers = nil, nil, nil
+		return !same
+	})
+}
+
+// sliceOf says what endpoints of one family say.
+func sliceOf(e *corev1.Endpoints) *discoveryv1.EndpointSlice {
+	out := &discoveryv1.EndpointSlice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: e.Namespace, Name: e.Name, Labels: map[string]string{discoveryv1.LabelServiceName: e.Name},
+		},
+		AddressType: discoveryv1.AddressTypeIPv4,
+	}
+	if len(e.Subsets) == 0 {
+		return out
+	}
+	subset := &e.Subsets[0]
+	for _, p := range subset.Ports {
+		out.Ports = append(out.Ports, discoveryv1.EndpointPort{Name: &p.Name, Port: &p.Port, Protocol: &p.Protocol})
+	}
+	addresses := slices.Concat(subset.Addresses, subset.NotReadyAddresses)
+	if !slices.ContainsFunc(addresses, func(a corev1.EndpointAddress) bool { return !isIPv6(a) }) {
+		out.AddressType = discoveryv1.AddressTypeIPv6
+	}
+	for i, a := range addresses {
+		if isIPv6(a) == (out.AddressType == discoveryv1.AddressTypeIPv6) {
+			out.Endpoints = append(out.Endpoints, discoveryv1.Endpoint{
+				Addresses: []string{a.IP}, TargetRef: a.TargetRef, NodeName: a.NodeName,
+				Conditions: discoveryv1.EndpointConditions{Ready: ptr.To(i < len(subset.Addresses))},
+			})
+		}
+	}
+	return out
+}
+
+func isIPv6(a corev1.EndpointAddress) bool {
+	ip := net.ParseIP(a.IP)
+	return ip != nil && ip.To4() == nil
+}

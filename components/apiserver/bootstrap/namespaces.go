@@ -1,0 +1,23 @@
+package bootstrap
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func (b *Bootstrap) namespaceSteps() (steps []step) {
+	for _, name := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		steps = append(steps, step{"namespace " + name, func(ctx context.Context) error {
+			return b.createMissing(ctx, corev1.Resource("namespaces"), namespace)
+		}})
+	}
+	return steps
+}
+
+// keepNamespaces makes those again that somebody has deleted: the one of the nodes' leases isn't protected from that.
+func (b *Bootstrap) keepNamespaces(ctx context.Context) error {
+	return takeAll(ctx, b.namespaceSteps())
+}
