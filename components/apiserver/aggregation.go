@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"net/netip"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
@@ -27,8 +28,8 @@ func (c *Config) addAggregatorFlags(fs *pflag.FlagSet) {
 // makeAggregator makes what lets others serve group versions, and what tells of theirs and of ours.
 func (s *Server) makeAggregator() (err error) {
 	s.custom.discovery = discovery.New(discovery.Config{
-		Address: s.endpoint(), Hashes: s.gates.On(gates.StorageVersionHash), CBOR: s.gates.On(gates.CBORServingAndStorage),
-		ID: s.id(),
+		Address: s.endpoint(), Within: s.within(), Hashes: s.gates.On(gates.StorageVersionHash), CBOR: s.gates.On(gates.CBORServingAndStorage),
+		NoCompression: !s.gates.On(gates.APIResponseCompression), ID: s.id(),
 	})
 	s.custom.openapi = openapi.New(release.Get().GitVersion, openapi.Form{CBOR: s.gates.On(gates.CBORServingAndStorage), NoEnums: !s.gates.On(gates.OpenAPIEnums)})
 	if err := s.custom.discovery.Register(s.registry); err != nil {
@@ -36,7 +37,7 @@ func (s *Server) makeAggregator() (err error) {
 	}
 	s.aggregator, err = aggregation.New(aggregation.Config{
 		Objects: s.local, Whole: handlers.Whole{Local: s.local}, Services: s.resolver(), Writers: s.writers(), Clock: s.config.Clock, Library: s.library,
-		Dial: s.egress.Cluster(), PassRedirects: s.config.PassRedirects,
+		Dial: s.egress.Cluster(), PassRedirects: s.config.PassRedirects, NoUIDs: !s.gates.On(gates.RemoteRequestHeaderUID),
 		ClientCertFile: s.config.ProxyClientCert, ClientKeyFile: s.config.ProxyClientKey,
 		Changed: func(v aggregation.View) {
 			s.custom.discovery.Arrange(v.Services, v.Elsewhere)
@@ -73,3 +74,11 @@ func (s *Server) ensureFirstObjects(ctx context.Context) error {
 	})
 	return group.Wait()
 }
+
+// within is the address of the Service of API servers, for clients in the range of services.
+func (s *Server) within() discovery.Within {
+	return discovery.Within{Range: s.ranges[0], Address: netip.AddrPortFrom(s.ranges[0].Addr().Next(), servicePort).String()}
+}
+
+// servicePort is where the Service of API servers listens.
+const servicePort = 443

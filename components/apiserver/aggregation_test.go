@@ -42,7 +42,7 @@ type aggregated struct {
 	services registrations.APIServiceInterface
 }
 
-func startAggregated(t *testing.T) *aggregated {
+func startAggregated(t *testing.T, change ...func(*apiserver.Config)) *aggregated {
 	t.Helper()
 	authority, err := certs.NewAuthority("front")
 	if err != nil {
@@ -54,7 +54,7 @@ func startAggregated(t *testing.T) *aggregated {
 		t.Fatal(err)
 	}
 	a := &aggregated{zoo: (&aggregationtest.Server{Proxies: authority.Cert}).Start(t)}
-	a.fixture = start(t, func(c *apiserver.Config) { c.ProxyClientCert, c.ProxyClientKey = certFile, keyFile })
+	a.fixture = start(t, append(change, func(c *apiserver.Config) { c.ProxyClientCert, c.ProxyClientKey = certFile, keyFile })...)
 	a.services = registrations.NewForConfigOrDie(a.as("admin")).APIServices()
 	return a
 }

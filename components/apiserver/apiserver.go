@@ -191,7 +191,7 @@ func (s *Server) makeBootstrap() error {
 	s.bootstrap = bootstrap.New(bootstrap.Config{
 		Objects: s.local, NoLease: !s.gates.On(gates.APIServerIdentity), Identity: s.config.Identity, Masters: masters, Servers: servers, NodePort: s.config.KubernetesNodePort,
 		AdvertiseAddress: ip, SecurePort: port, ServiceIP: s.ranges[0].Addr().Next().AsSlice(), ServiceCIDRs: s.ranges,
-		ClientCA: s.authn.ClientCA, RequestHeaderCA: s.authn.RequestHeaderCA, RequestHeader: s.config.RequestHeader,
+		ClientCA: s.authn.ClientCA, RequestHeaderCA: s.authn.RequestHeaderCA, RequestHeader: s.config.RequestHeader, NoUIDHeaders: !s.gates.On(gates.RemoteRequestHeaderUID),
 		Fairness: s.config.PriorityAndFairness, Writers: s.writers(), Clock: s.config.Clock,
 		Features: s.features(), PeerAddress: s.toldPeers(),
 	})

@@ -39,7 +39,7 @@ func (c *Config) addAuthenticationFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&r.ClientCAFile, "requestheader-client-ca-file", "", "Authorities of proxies that say in headers who their user is.")
 	fs.StringSliceVar(&r.AllowedNames, "requestheader-allowed-names", nil, "Common names of such proxies; empty allows all that the authority signed.")
 	fs.StringSliceVar(&r.UsernameHeaders, "requestheader-username-headers", nil, "Headers with the user's name.")
-	fs.StringSliceVar(&r.UIDHeaders, "requestheader-uid-headers", nil, "Headers with the user's UID.")
+	fs.StringSliceVar(&r.UIDHeaders, "requestheader-uid-headers", nil, "Headers with the user's UID, X-Remote-Uid among them; not without the feature RemoteRequestHeaderUID.")
 	fs.StringSliceVar(&r.GroupHeaders, "requestheader-group-headers", nil, "Headers with the user's groups.")
 	fs.StringSliceVar(&r.ExtraHeaderPrefixes, "requestheader-extra-headers-prefix", nil, "Prefixes of headers with more about the user.")
 	c.addOIDCFlags(fs)
@@ -164,6 +164,9 @@ func (s *Server) makeTokens() (err error) {
 // makeAuthentication makes what finds out who sends a request.
 func (s *Server) makeAuthentication() (err error) {
 	c := &s.config
+	if len(c.RequestHeader.UIDHeaders) > 0 && !s.gates.On(gates.RemoteRequestHeaderUID) {
+		return fmt.Errorf("--requestheader-uid-headers requires the %q feature to be enabled", gates.RemoteRequestHeaderUID)
+	}
 	s.authn, err = authn.New(authn.Config{
 		ClientCAFile: c.ClientCAFile, NoCertificateUIDs: !s.gates.On(gates.AllowParsingUserUIDFromCertAuth), RequestHeader: c.RequestHeader, TokenFile: c.TokenAuthFile,
 		ServiceAccounts: s.tokens, ServiceAccountIssuers: c.ServiceAccountIssuers,

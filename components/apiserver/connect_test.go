@@ -80,7 +80,14 @@ func fakeKubelet(t *testing.T, client kubernetes.Interface) <-chan struct{} {
 			time.Minute, time.Minute, streaming.SupportedStreamingProtocols)
 	})
 	mux.HandleFunc("GET /stats/", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "stats "+r.URL.Path) })
-	server := httptest.NewTLSServer(mux)
+	onlyNode(t, client, mux)
+	return gone
+}
+
+// onlyNode makes a handler the kubelet of a node with pods.
+func onlyNode(t *testing.T, client kubernetes.Interface, kubelet http.Handler) {
+	t.Helper()
+	server := httptest.NewTLSServer(kubelet)
 	t.Cleanup(server.Close)
 	host, portText, _ := net.SplitHostPort(server.Listener.Addr().String())
 	port, _ := strconv.Atoi(portText)
@@ -99,7 +106,6 @@ func fakeKubelet(t *testing.T, client kubernetes.Interface) <-chan struct{} {
 			t.Fatal(err)
 		}
 	}
-	return gone
 }
 
 // TestLogsOverWebSocket: a log comes as messages, in the protocol that is asked for. One that goes on ends with the client.

@@ -119,6 +119,7 @@ func (s *Server) kinds() []*kinds.Kind {
 	access := func() *reviews.Access { return &reviews.Access{Authorizer: s.authz, Rules: s.authz} }
 	table := kinds.Table(kinds.Deps{
 		Clock: s.config.Clock, Services: s.services, ScaleToZero: s.gates.On(gates.HPAScaleToZero), NominateBound: !s.gates.On(gates.ClearingNominatedNodeNameAfterBinding),
+		StrictServiceNames: !s.gates.On(gates.RelaxedServiceNameValidation), OpenCIDRStatus: !s.gates.On(gates.ServiceCIDRStatusFieldWiping),
 		NamespaceLabels: s.namespaceLabels, Authorize: s.authorize, Stored: s.stored, Resolve: s.resourceFor, Issued: measures.Issued(s.registry),
 		Bind: func(ctx context.Context, b *corev1.Binding, asked kinds.Asked) (*corev1.Binding, error) {
 			return nil, s.binder().Bind(ctx, b.Namespace, b.Name, b, asked.DryRun, func(runtime.Object) error { return asked.Admit() })
@@ -184,6 +185,7 @@ func (s *Server) makeAPI() (err error) {
 		ClientCertificate: s.config.KubeletClientCertificate, ClientKey: s.config.KubeletClientKey,
 		Authority: s.config.KubeletCertificateAuthority, AddressTypes: s.config.KubeletPreferredAddressTypes,
 		Logs: measures.PodLogs(s.registry), Dial: s.egress.Cluster(), Timeout: s.config.KubeletTimeout, MaxBytesPerSecond: s.config.MaxConnectionBytes, Port: s.config.KubeletPort,
+		PlainPortForward: !s.gates.On(gates.PortForwardWebsockets), TranslateAll: !s.gates.On(gates.ExtendWebSocketsToKubelet),
 	})
 	if err != nil {
 		return err

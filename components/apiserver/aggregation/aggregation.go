@@ -48,6 +48,8 @@ type Config struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// PassRedirects sends clients where an extension server says, instead of refusing that.
 	PassRedirects bool
+	// NoUIDs leaves extension servers untold of the UIDs of users.
+	NoUIDs bool
 	// Changed is told, one call at a time, of what clients are to know.
 	Changed func(View)
 	// Library takes the metrics of libraries; nil shows them to nobody.

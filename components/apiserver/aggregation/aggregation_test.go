@@ -196,7 +196,7 @@ func TestPassesRequestsOn(t *testing.T) {
 	server := (&aggregationtest.Server{}).Start(t)
 	f := start(t, server)
 	f.untilServed(t)
-	r := httptest.NewRequest(http.MethodPost, things+"?dryRun=All&x=%2F", strings.NewReader("a thing"))
+	r := httptest.NewRequest(http.MethodPost, things+"?x=%2F&dryRun=All&none=%zz", strings.NewReader("a thing"))
 	r.Header.Set("X-Remote-User", "system:admin")
 	r.Header.Set("X-Remote-Group", "system:masters")
 	r.Header.Set("X-Remote-Extra-Scopes", "all")
@@ -376,8 +376,6 @@ func TestJudgesCertificates(t *testing.T) {
 		{name: "unknown authority", change: func(s *apiregistrationv1.APIServiceSpec) { s.CABundle = another.Cert },
 			reason: "FailedDiscoveryCheck", error: "x509: certificate signed by unknown authority"},
 		{name: "another name", change: func(s *apiregistrationv1.APIServiceSpec) { s.Service.Namespace = "elsewhere" }, reason: "ServiceNotFound"},
-		{name: "no certificate at all", change: func(s *apiregistrationv1.APIServiceSpec) { s.CABundle = []byte("what?") },
-			reason: "FailedDiscoveryCheck", error: "unable to load root certificates"},
 		{name: "nobody looks", change: func(s *apiregistrationv1.APIServiceSpec) { s.CABundle, s.InsecureSkipTLSVerify = nil, true }, reason: "Passed"},
 	}
 	server := (&aggregationtest.Server{}).Start(t)
@@ -388,6 +386,25 @@ func TestJudgesCertificates(t *testing.T) {
 				t.Errorf("%+v", c)
 			}
 		})
+	}
+}
+
+// TestUnusableAuthority is of a bundle that holds no certificate: nothing is said of the server, and who believed in it is told why.
+func TestUnusableAuthority(t *testing.T) {
+	server := (&aggregationtest.Server{}).Start(t)
+	f := start(t, server)
+	f.untilServed(t)
+	is := (*f.routes.Load())[aggregationtest.GroupVersion].remote
+	spec := is.spec.DeepCopy()
+	spec.CABundle = []byte("what?")
+	broken := is.owner.newRemote(&apiService{ObjectMeta: metav1.ObjectMeta{Name: is.name}, Spec: *spec}, nil)
+	if c := broken.check(t.Context()); c != nil {
+		t.Errorf("judged: %+v", c)
+	}
+	w, r := httptest.NewRecorder(), get(things)
+	route{broken, true}.ServeHTTP(w, r.WithContext(request.WithUser(r.Context(), alice)))
+	if w.Code != http.StatusInternalServerError || w.Body.String() != "unable to load root certificates: unable to parse bytes as PEM block\n" {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
 

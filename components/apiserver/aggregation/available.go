@@ -43,10 +43,12 @@ func (r *remote) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err := r.tell(ctx, condition); err != nil && ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Writing the status of an APIService", "name", r.name)
+		available := condition != nil && condition.Status == apiregistrationv1.ConditionTrue
+		if condition != nil {
+			if err := r.tell(ctx, *condition); err != nil && ctx.Err() == nil {
+				klog.FromContext(ctx).Error(err, "Writing the status of an APIService", "name", r.name)
+			}
 		}
-		available := condition.Status == apiregistrationv1.ConditionTrue
 		r.describe(ctx, available)
 		pause := checkEvery
 		if available {
@@ -68,23 +70,28 @@ func (r *remote) run(ctx context.Context) {
 	}
 }
 
-// check finds out whether the server can be used.
-func (r *remote) check(ctx context.Context) apiregistrationv1.APIServiceCondition {
+// check finds out whether the server can be used. It can't tell (nil) with what can't be used to ask it: as upstream does, that is told
+// to who asks for what the server serves, and no condition speaks of it.
+func (r *remote) check(ctx context.Context) *apiregistrationv1.APIServiceCondition {
 	now := metav1.NewTime(r.owner.config.Clock.Now())
 	if reason, message := r.missing(ctx); reason != "" {
 		return unavailable(now, reason, message)
 	}
+	if r.broken != nil {
+		klog.FromContext(ctx).Error(r.broken, "An extension server can't be asked", "name", r.name)
+		return nil
+	}
 	if err := r.probe(ctx); err != nil {
 		return unavailable(now, "FailedDiscoveryCheck", err.Error())
 	}
-	return apiregistrationv1.APIServiceCondition{
+	return &apiregistrationv1.APIServiceCondition{
 		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue, LastTransitionTime: now,
 		Reason: "Passed", Message: "all checks passed",
 	}
 }
 
-func unavailable(now metav1.Time, reason, message string) apiregistrationv1.APIServiceCondition {
-	return apiregistrationv1.APIServiceCondition{
+func unavailable(now metav1.Time, reason, message string) *apiregistrationv1.APIServiceCondition {
+	return &apiregistrationv1.APIServiceCondition{
 		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionFalse, LastTransitionTime: now, Reason: reason, Message: message,
 	}
 }
@@ -150,7 +157,7 @@ func serves(slice *discoveryv1.EndpointSlice, portName string) bool {
 // Service is as good as its best endpoint.
 func (r *remote) probe(ctx context.Context) error {
 	err := r.probeOnce(ctx)
-	if err == nil || r.broken != nil || ctx.Err() != nil {
+	if err == nil || ctx.Err() != nil {
 		return err
 	}
 	results := make(chan error, moreAttempts)
@@ -166,9 +173,6 @@ func (r *remote) probe(ctx context.Context) error {
 }
 
 func (r *remote) probeOnce(ctx context.Context) error {
-	if r.broken != nil {
-		return r.broken
-	}
 	at, err := r.at()
 	if err != nil {
 		return err

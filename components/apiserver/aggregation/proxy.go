@@ -63,28 +63,33 @@ func (t route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		serviceUnavailable(w, r)
 		return
 	}
+	if t.broken != nil {
+		refuse(w, r, t.broken.Error(), http.StatusInternalServerError)
+		return
+	}
 	who, ok := request.UserFrom(r.Context())
 	if !ok {
 		refuse(w, r, "missing user", http.StatusInternalServerError)
 		return
 	}
 	at, err := t.at()
-	if err == nil {
-		err = t.broken
-	}
 	if err != nil {
 		klog.FromContext(r.Context()).Error(err, "An extension server can't be reached", "name", t.name)
 		serviceUnavailable(w, r)
 		return
 	}
-	at.Path, at.RawQuery = r.URL.Path, r.URL.RawQuery
+	at.Path, at.RawQuery = r.URL.Path, r.URL.Query().Encode() // sorted, and without what is no pair: as upstream's passes it on
 	passed, done := proxyrequest.NewRequestForProxy(at, r)
 	defer done()
 	if id := w.Header().Get(auditID); id != "" {
 		passed.Header.Set(auditID, id)
 	}
+	uid := who.GetUID()
+	if t.owner.config.NoUIDs {
+		uid = ""
+	}
 	user := func(via http.RoundTripper) http.RoundTripper {
-		return transport.NewAuthProxyRoundTripper(who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra(), via)
+		return transport.NewAuthProxyRoundTripper(who.GetName(), uid, who.GetGroups(), who.GetExtra(), via)
 	}
 	h := proxy.NewUpgradeAwareHandler(at, user(t.via), true, false, responder{})
 	h.UpgradeTransport = proxy.NewUpgradeRequestRoundTripper(t.transport, user(proxy.MirrorRequest))

@@ -3,8 +3,6 @@ package aggregation
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +13,7 @@ import (
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/transport"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
 
@@ -68,10 +67,11 @@ func newTransport(spec *apiregistrationv1.APIServiceSpec, pair *keyPair, dial fu
 		ServerName: spec.Service.Name + "." + spec.Service.Namespace + ".svc",
 	}
 	if len(spec.CABundle) > 0 {
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(spec.CABundle) {
-			return nil, errors.New("unable to load root certificates: spec.caBundle holds no usable certificate")
+		roots, err := transport.TLSConfigFor(&transport.Config{TLS: transport.TLSConfig{CAData: spec.CABundle}}) // which says what is wrong with them
+		if err != nil {
+			return nil, err
 		}
+		config.RootCAs = roots.RootCAs
 	}
 	if pair != nil {
 		config.Certificates = []tls.Certificate{pair.pair}

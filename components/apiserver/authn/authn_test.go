@@ -177,6 +177,7 @@ func TestBadFiles(t *testing.T) {
 		"missing front": {Config{RequestHeader: RequestHeader{ClientCAFile: "/none"}}, []string{"--requestheader-client-ca-file", "/none: no such file"}},
 		"empty header": {Config{RequestHeader: RequestHeader{ClientCAFile: ca, GroupHeaders: []string{" "}}},
 			[]string{`--requestheader-group-headers: empty value in [" "]`}},
+		"no usual UID header": {Config{RequestHeader: RequestHeader{UIDHeaders: []string{"X-Id"}}}, []string{"--requestheader-uid-headers", "X-Remote-Uid"}},
 		"one CA for both": {Config{ClientCAFile: ca, RequestHeader: RequestHeader{ClientCAFile: ca}}, []string{
 			"--requestheader-client-ca-file and --client-ca-file contain overlapping certificates; --requestheader-allowed-names must be specified to ensure " +
 				"regular client certificates cannot set authenticating proxy headers for arbitrary users"}},

@@ -24,7 +24,7 @@ type RequestHeader struct {
 	ExtraHeaderPrefixes []string
 }
 
-// check names the flag of a header without a name.
+// check names the flag of a header without a name, and wants UIDs where API servers tell them to one another.
 func (h *RequestHeader) check() error {
 	for _, f := range []struct {
 		flag   string
@@ -34,12 +34,16 @@ func (h *RequestHeader) check() error {
 		{"requestheader-uid-headers", h.UIDHeaders},
 		{"requestheader-group-headers", h.GroupHeaders},
 		{"requestheader-extra-headers-prefix", h.ExtraHeaderPrefixes},
+		{"requestheader-allowed-names", h.AllowedNames},
 	} {
 		for _, value := range f.values {
 			if strings.TrimSpace(value) == "" {
 				return fmt.Errorf("--%s: empty value in %q", f.flag, f.values)
 			}
 		}
+	}
+	if len(h.UIDHeaders) > 0 && !slices.ContainsFunc(h.UIDHeaders, func(name string) bool { return strings.EqualFold(name, "X-Remote-Uid") }) {
+		return errors.New("--requestheader-uid-headers is set without the standard X-Remote-Uid header: API aggregation will not work")
 	}
 	return nil
 }

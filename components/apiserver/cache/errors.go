@@ -58,6 +58,10 @@ func errBeyond(wanted, current int64) error {
 	return err
 }
 
+// ErrBehind ends a watch whose watcher has left too many events lying. What was missed is still there for who watches on from what it
+// has seen, as the clients of upstream's server do, which says nothing when it ends such a watch.
+var ErrBehind = errExpired("the watcher has left too many events lying")
+
 func (c *Cache) errClosed() error {
 	return &ClosedError{apierrors.NewServiceUnavailable("the server stops, or no longer serves " + c.resource.String())}
 }

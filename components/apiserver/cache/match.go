@@ -92,6 +92,17 @@ func (m *matcher) required(field string) (string, bool) {
 	return "", false
 }
 
+// narrowed is the prefix of the keys that can match at all.
+func (c *Cache) narrowed(namespace string, m *matcher) string {
+	if namespace != "" || !c.kind.Namespaced {
+		return m.prefix
+	}
+	if only, ok := m.required("metadata.namespace"); ok {
+		return c.scope(only)
+	}
+	return m.prefix
+}
+
 // key returns the only key that can match, if the matcher names an object.
 func (m *matcher) key(c *Cache, namespace string) (string, bool) {
 	name, ok := m.required("metadata.name")

@@ -39,15 +39,16 @@ func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, e
 
 // freshen waits until the cache is as new as resourceVersion says.
 func (c *Cache) freshen(ctx context.Context, resourceVersion string) error {
+	if c.direct && resourceVersion != "" {
+		return c.freshenDirect(ctx, resourceVersion)
+	}
 	if err := c.WaitReady(ctx); err != nil {
 		return c.errStore(err, "get")
 	}
-	switch {
-	case c.direct && resourceVersion != "":
-		return c.freshenDirect(ctx, resourceVersion)
-	case resourceVersion == "0":
+	switch resourceVersion {
+	case "0":
 		return nil
-	case resourceVersion == "":
+	case "":
 		revision, err := c.set.asker.current(ctx)
 		if err != nil {
 			return c.errStore(err, "get")
@@ -68,6 +69,9 @@ func (c *Cache) freshen(ctx context.Context, resourceVersion string) error {
 
 // freshenDirect waits until the cache is as new as the store is now, which must be as new as resourceVersion says.
 func (c *Cache) freshenDirect(ctx context.Context, resourceVersion string) error {
+	if err := c.WaitReady(ctx); err != nil {
+		return c.errStore(err, "get")
+	}
 	least, err := parseRevision(resourceVersion)
 	if err != nil {
 		return errUnparsed(err)
@@ -106,6 +110,7 @@ func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 	defer span.End()
 	m := c.matcher(o.Namespace, o.Predicate)
 	o.Limit = max(o.Limit, 0)
+	freshen := c.freshen
 	if o.Continue != "" {
 		return c.listOn(ctx, o, m)
 	}
@@ -114,14 +119,18 @@ func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 		if err != nil {
 			return nil, apierrors.NewBadRequest("invalid resource version: " + err.Error())
 		}
-		if exact(o, revision) {
+		_, one := m.key(c, o.Namespace)
+		switch {
+		case exact(o, revision) && one && o.ResourceVersionMatch == "":
+			freshen = c.freshenDirect // who names the object gets the newest that there is
+		case exact(o, revision):
 			return c.listAt(ctx, o, m, m.prefix, revision)
 		}
 	}
 	if o.ResourceVersion == "0" && !c.direct {
 		o.Limit = 0 // as upstream: what is at hand is given whole
 	}
-	if err := c.freshen(ctx, o.ResourceVersion); err != nil {
+	if err := freshen(ctx, o.ResourceVersion); err != nil {
 		return nil, err
 	}
 	c.mend(ctx, m.prefix)
@@ -190,18 +199,21 @@ func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from
 	var rest int64
 	more := false
 	fetched := 0
+	within := c.narrowed(o.Namespace, &m)
 	index := c.walk(s, o.Namespace, &m, from, func(e *Entry) bool {
+		if !strings.HasPrefix(e.Key, within) {
+			return true
+		}
+		if full := o.Limit > 0 && int64(len(l.Entries)) == o.Limit; full {
+			more = true // whether it matches or not: nobody looks before the next page
+			rest++
+			return m.all()
+		}
 		fetched++
-		if !m.matches(e) {
-			return true
-		}
-		if o.Limit == 0 || int64(len(l.Entries)) < o.Limit {
+		if m.matches(e) {
 			l.Entries = append(l.Entries, e)
-			return true
 		}
-		more = true
-		rest++
-		return m.all()
+		return true
 	})
 	c.counts.list(index, fetched, len(l.Entries))
 	if more {
@@ -260,13 +272,6 @@ func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions
 			return nil, c.errStore(err, "list")
 		}
 		for i := range page.Items {
-			e, err := c.decode(&page.Items[i])
-			if err != nil {
-				return nil, errListed(page.Items[i].Key, err)
-			}
-			if !m.matches(e) {
-				continue
-			}
 			if o.Limit > 0 && int64(len(l.Entries)) == o.Limit {
 				l.Continue = encodeContinue(l.Entries[len(l.Entries)-1].Key+"\x00", m.prefix, revision)
 				if rest := int64(len(page.Items)-i) + page.Remaining; m.all() {
@@ -274,7 +279,13 @@ func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions
 				}
 				return l, nil
 			}
-			l.Entries = append(l.Entries, e)
+			e, err := c.decode(&page.Items[i])
+			if err != nil {
+				return nil, errListed(page.Items[i].Key, err)
+			}
+			if m.matches(e) {
+				l.Entries = append(l.Entries, e)
+			}
 		}
 		if !page.More {
 			return l, nil

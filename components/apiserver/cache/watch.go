@@ -274,7 +274,7 @@ func (w *Watcher) push(e Event, crowd bool) bool {
 	}
 	if len(w.queue) >= maxBacklog {
 		w.queue, w.ripe = nil, 0
-		w.err = errExpired("the watcher has left too many events lying; list and watch again")
+		w.err = ErrBehind
 		w.notify()
 		if w.behind != nil {
 			w.behind()

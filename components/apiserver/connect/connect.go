@@ -35,6 +35,10 @@ type Config struct {
 	AddressTypes []string
 	// MaxBytesPerSecond bounds each connection that is taken over; 0 means no bound.
 	MaxBytesPerSecond int64
+	// PlainPortForward leaves the protocol of port-forward to kubelets, also that of WebSockets.
+	PlainPortForward bool
+	// TranslateAll speaks the protocols of WebSocket clients here also for nodes that declare that their kubelet does.
+	TranslateAll bool
 	// Logs is told how each read of a log goes; nil counts none.
 	Logs func(LogUse)
 	// Port is that of kubelets whose nodes don't tell theirs; 0 means 10250.
@@ -55,9 +59,11 @@ type Connector struct {
 	// trusting reaches kubelets without judging their certificates.
 	trusting *http.Transport
 	// plain reaches pods and services, whose certificates nobody can judge.
-	plain    *http.Transport
-	files    *follow.Files // of the client certificate; nil if there is none
-	maxBytes int64
+	plain        *http.Transport
+	files        *follow.Files // of the client certificate; nil if there is none
+	maxBytes     int64
+	plainForward bool // of ports
+	translateAll bool
 }
 
 // New makes a Connector. It fails when a file can't be read, and names it.
@@ -94,6 +100,7 @@ func New(c Config) (*Connector, error) {
 	}
 	out := &Connector{
 		objects: c.Objects, port: cmp.Or(c.Port, 10250), files: files, logs: c.Logs, maxBytes: c.MaxBytesPerSecond,
+		plainForward: c.PlainPortForward, translateAll: c.TranslateAll,
 		kubelet: &http.Transport{DialContext: kubelets.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
 		plain: &http.Transport{DialContext: c.Dial, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second,
 			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}},
@@ -160,14 +167,19 @@ func (c *Connector) kubeletAt(node *corev1.Node) (string, error) {
 
 // kubeletOf finds the kubelet that runs a pod.
 func (c *Connector) kubeletOf(r *http.Request, pod *corev1.Pod) (string, error) {
-	node, err := objects.As[*corev1.Node](c.objects.Get(r.Context(), corev1.Resource("nodes"), "", pod.Spec.NodeName))
-	switch {
-	case apierrors.IsNotFound(err): // upstream calls it what the request is about
-		return "", apierrors.NewNotFound(corev1.Resource("pods"), pod.Spec.NodeName)
-	case err != nil:
+	node, err := c.nodeOf(r, pod)
+	if err != nil {
 		return "", err
 	}
 	return c.kubeletAt(node)
+}
+
+func (c *Connector) nodeOf(r *http.Request, pod *corev1.Pod) (*corev1.Node, error) {
+	node, err := objects.As[*corev1.Node](c.objects.Get(r.Context(), corev1.Resource("nodes"), "", pod.Spec.NodeName))
+	if apierrors.IsNotFound(err) { // upstream calls it what the request is about
+		err = apierrors.NewNotFound(corev1.Resource("pods"), pod.Spec.NodeName)
+	}
+	return node, err
 }
 
 func (c *Connector) pod(r *http.Request, namespace, name string) (*corev1.Pod, error) {

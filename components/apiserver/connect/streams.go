@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,7 @@ func (c *Connector) attach(w http.ResponseWriter, r *http.Request, namespace, na
 }
 
 // stream joins the client's standard streams with those of a container, through its kubelet. The client speaks SPDY or
-// WebSocket; where kubelets don't know its WebSocket protocol, it is spoken here and SPDY to the kubelet.
+// WebSocket; where the kubelet doesn't know its WebSocket protocol, it is spoken here and SPDY to the kubelet.
 func (c *Connector) stream(w http.ResponseWriter, r *http.Request, namespace, name, verb string, query url.Values) error {
 	streams := streamproxy.Options{
 		Stdin: isTrue(query, "stdin"), Stdout: isTrue(query, "stdout"), Stderr: isTrue(query, "stderr"), Tty: isTrue(query, "tty"),
@@ -41,7 +42,7 @@ func (c *Connector) stream(w http.ResponseWriter, r *http.Request, namespace, na
 	if err != nil {
 		return err
 	}
-	host, err := c.running(r, pod)
+	host, speaks, err := c.running(r, pod)
 	if err != nil {
 		return err
 	}
@@ -60,11 +61,11 @@ func (c *Connector) stream(w http.ResponseWriter, r *http.Request, namespace, na
 	}
 	at := &url.URL{Scheme: "https", Host: host, RawQuery: to.Encode(),
 		Path: fmt.Sprintf("/%s/%s/%s/%s", verb, pod.Namespace, pod.Name, container)}
-	streamproxy.NewTranslatingHandler(
-		c.upgrade(at, true),
-		streamproxy.NewStreamTranslatorHandler(at, c.kubelet, 0, streams),
-		wsstream.IsWebSocketRequestWithStreamCloseProtocol,
-	).ServeHTTP(w, r)
+	handler := c.upgrade(at, true)
+	if !speaks {
+		handler = streamproxy.NewTranslatingHandler(handler, streamproxy.NewStreamTranslatorHandler(at, c.kubelet, 0, streams), wsstream.IsWebSocketRequestWithStreamCloseProtocol)
+	}
+	handler.ServeHTTP(w, r)
 	return nil
 }
 
@@ -74,7 +75,7 @@ func (c *Connector) portForward(w http.ResponseWriter, r *http.Request, namespac
 	if err != nil {
 		return err
 	}
-	host, err := c.running(r, pod)
+	host, speaks, err := c.running(r, pod)
 	if err != nil {
 		return err
 	}
@@ -84,17 +85,28 @@ func (c *Connector) portForward(w http.ResponseWriter, r *http.Request, namespac
 	}
 	at := &url.URL{Scheme: "https", Host: host, RawQuery: query.Encode(),
 		Path: fmt.Sprintf("/portForward/%s/%s", pod.Namespace, pod.Name)}
-	plain := c.upgrade(at, true)
-	streamproxy.NewTranslatingHandler(plain, streamproxy.NewTunnelingHandler(plain), wsstream.IsWebSocketRequestWithTunnelingProtocol).ServeHTTP(w, r)
+	handler := c.upgrade(at, true)
+	if !c.plainForward && !speaks {
+		handler = streamproxy.NewTranslatingHandler(handler, streamproxy.NewTunnelingHandler(handler), wsstream.IsWebSocketRequestWithTunnelingProtocol)
+	}
+	handler.ServeHTTP(w, r)
 	return nil
 }
 
-// running finds the kubelet of a pod that has a node.
-func (c *Connector) running(r *http.Request, pod *corev1.Pod) (string, error) {
+// extendsWebSockets is declared by nodes whose kubelet speaks the protocols of WebSocket clients itself.
+const extendsWebSockets = "ExtendWebSocketsToKubelet"
+
+// running finds the kubelet of a pod that has a node, and whether it speaks with WebSocket clients itself.
+func (c *Connector) running(r *http.Request, pod *corev1.Pod) (host string, speaks bool, err error) {
 	if pod.Spec.NodeName == "" {
-		return "", badRequest("pod %s does not have a host assigned", pod.Name)
+		return "", false, badRequest("pod %s does not have a host assigned", pod.Name)
 	}
-	return c.kubeletOf(r, pod)
+	node, err := c.nodeOf(r, pod)
+	if err != nil {
+		return "", false, err
+	}
+	host, err = c.kubeletAt(node)
+	return host, !c.translateAll && slices.Contains(node.Status.DeclaredFeatures, extendsWebSockets), err
 }
 
 // upgrade passes a request on to a kubelet; required refuses requests that don't ask for an upgrade.

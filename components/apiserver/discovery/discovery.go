@@ -4,8 +4,10 @@ package discovery
 
 import (
 	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
@@ -39,12 +42,28 @@ type Server struct {
 type Config struct {
 	// Address is the host and port that clients are told in /api.
 	Address string
+	// Within is another address, for clients in a range: that of the Service by which the cluster's own reach the server.
+	Within Within
 	// Hashes tell which resources are stored as one.
 	Hashes bool
 	// CBOR is one of the forms of the lists of the program's own resources.
 	CBOR bool
+	// NoCompression answers with large documents as they are.
+	NoCompression bool
 	// ID is what other API servers of the cluster know this one by.
 	ID string
+}
+
+// Within is the address for clients whose own is in a range.
+type Within struct {
+	Range   netip.Prefix
+	Address string
+}
+
+// has tells whether a request comes from the range, by what proxies say of it.
+func (i Within) has(r *http.Request) bool {
+	from, ok := netip.AddrFromSlice(utilnet.GetClientIP(r))
+	return ok && i.Range.Contains(from.Unmap())
 }
 
 // New makes a server that serves nothing yet.
@@ -116,6 +135,7 @@ type documentKey struct {
 	path       string
 	aggregated bool
 	alone      bool // without what other API servers have
+	within     bool // for clients in the range that has an address of its own
 	media      serial.MediaType
 }
 
@@ -125,6 +145,9 @@ type document struct {
 	contentType string
 	etag        string
 	err         error
+
+	zip   sync.Once
+	small []byte // body, compressed
 }
 
 // ServeHTTP answers for /api, /apis, and the paths of groups and versions below them.
@@ -153,6 +176,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		key.media = choice.Media
+		key.within = key.path == "/api" && c.config.Within.has(r)
 	}
 	d, found := c.document(key)
 	if key.aggregated {
@@ -177,7 +201,36 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return seen.body, seen.err
 	})
 	w.Header().Set("Content-Type", d.contentType)
-	_, _ = w.Write(d.shown(r, key.media))
+	body := d.shown(r, key.media)
+	if len(body) > zipAbove && !c.config.NoCompression && negotiate.Gzip(r) {
+		w.Header().Set("Content-Encoding", "gzip")
+		w.Header().Add("Vary", "Accept-Encoding")
+		if negotiate.Pretty(r) {
+			body = zipped(body)
+		} else {
+			d.zip.Do(func() { d.small = zipped(d.body) })
+			body = d.small
+		}
+	}
+	_, _ = w.Write(body)
+}
+
+// zipAbove is the size in bytes above which a document is compressed, as upstream has it for all answers.
+const zipAbove = 128 << 10
+
+func zipped(body []byte) []byte {
+	var out bytes.Buffer
+	gz, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err == nil {
+		_, err = gz.Write(body)
+	}
+	if err == nil {
+		err = gz.Close()
+	}
+	if err != nil {
+		panic(err) // the level is a constant, and memory takes what is written
+	}
+	return out.Bytes()
 }
 
 // choose chooses the form of a document of the plain form.
@@ -213,18 +266,19 @@ func (d *document) shown(r *http.Request, media serial.MediaType) []byte {
 	return out.Bytes()
 }
 
-// wantsAggregated reports whether the client prefers the aggregated form, and in which format, and whether it wants to know of
-// this server alone.
+// wantsAggregated reports whether the client takes the aggregated form, and in which format, and whether it wants to know of this server
+// alone. As with upstream, the plain form isn't as good, however much the client prefers it.
 func wantsAggregated(r *http.Request) (media serial.MediaType, aggregated, alone bool) {
-	for _, clause := range goautoneg.ParseAccept(strings.Join(r.Header["Accept"], ",")) {
-		mime, params := clause.Type+"/"+clause.SubType, clause.Params
-		format, known := serial.ParseMediaType(mime)
-		known = known && format != serial.CBOR
-		if params["as"] == "" && (known || mime == "*/*") {
-			return 0, false, false
+	for _, clause := range goautoneg.ParseAccept(r.Header.Get("Accept")) {
+		p := clause.Params
+		if p["as"] != aggregatedKind.Kind || p["g"] != aggregatedKind.Group || p["v"] != aggregatedKind.Version || p["sv"] != "" {
+			continue
 		}
-		if known && params["as"] == aggregatedKind.Kind && params["g"] == aggregatedKind.Group && params["v"] == aggregatedKind.Version {
-			return format, true, params["profile"] == "nopeer"
+		for _, format := range negotiate.All {
+			streams := p["stream"] == "" || p["stream"] == "watch" && format != serial.YAML
+			if streams && negotiate.Covers(&clause, format) {
+				return format, true, p["profile"] == "nopeer"
+			}
 		}
 	}
 	return 0, false, false
@@ -255,7 +309,7 @@ func (c *content) make(key documentKey, d *document) {
 			return
 		}
 	} else {
-		obj = c.plain(key.path)
+		obj = c.plain(key.path, key.within)
 		kind = schema.GroupVersionKind{Version: "v1", Kind: plainKind(obj)}
 		if strings.HasPrefix(key.path+"/", "/api/") {
 			kind.Version = "" // the first of the API's documents have none

@@ -145,7 +145,7 @@ func TestStorageVersionHashesAreTold(t *testing.T) {
 	for _, hashes := range []bool{true, false} {
 		s := New(Config{Address: "192.0.2.1:6443", Hashes: hashes})
 		s.Set(table())
-		list, ok := s.content.Load().plain("/api/v1").(*metav1.APIResourceList)
+		list, ok := s.content.Load().plain("/api/v1", false).(*metav1.APIResourceList)
 		if !ok || len(list.APIResources) == 0 {
 			t.Fatal("no resources")
 		}
@@ -180,7 +180,7 @@ func TestArrange(t *testing.T) {
 		{Group: "wardle.io", Version: "v1"}:      {Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent},
 		{Group: "wardle.io", Version: "v1beta1"}: {Version: "v1beta1", Freshness: apidiscoveryv2.DiscoveryFreshnessStale},
 	})
-	plain, ok := s.content.Load().plain("/apis").(*metav1.APIGroupList)
+	plain, ok := s.content.Load().plain("/apis", false).(*metav1.APIGroupList)
 	if !ok {
 		t.Fatal("no list of groups")
 	}
@@ -267,12 +267,14 @@ func TestNotAcceptable(t *testing.T) {
 	}
 }
 
-// TestAccept chooses the aggregated form wherever it stands among clauses of the same weight.
+// TestAccept chooses the aggregated form wherever it stands, and whatever weight it has.
 func TestAccept(t *testing.T) {
 	const form = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 	for accept, want := range map[string]bool{
 		form: true, form + ",application/json": true, "application/json;q=0.5," + form: true,
-		"application/json," + form + ";q=0.5": false, "*/*": false, "text/html," + form: true,
+		"application/json," + form + ";q=0.5": true, "*/*": false, "text/html," + form: true,
+		strings.Replace(form, "application/json", "*/*", 1): true, strings.Replace(form, "json", "*", 1): true,
+		strings.Replace(form, "application/json", "*/json", 1): false, form + ";stream=watch": true, form + ";sv=v1": false,
 		strings.Replace(form, "v2", "v2beta1", 1) + ",application/json": false,
 	} {
 		r := httptest.NewRequest(http.MethodGet, "/apis", nil)

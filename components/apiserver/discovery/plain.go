@@ -13,8 +13,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
-// plain makes the document of a path that there is.
-func (c *content) plain(path string) runtime.Object {
+// plain makes the document of a path that there is, for clients within the range that has an address of its own, or not.
+func (c *content) plain(path string, within bool) runtime.Object {
 	switch path {
 	case "/api":
 		versions := &metav1.APIVersions{
@@ -22,6 +22,11 @@ func (c *content) plain(path string) runtime.Object {
 			ServerAddressByClientCIDRs: []metav1.ServerAddressByClientCIDR{
 				{ClientCIDR: "0.0.0.0/0", ServerAddress: c.config.Address},
 			},
+		}
+		if within {
+			versions.ServerAddressByClientCIDRs = append(versions.ServerAddressByClientCIDRs, metav1.ServerAddressByClientCIDR{
+				ClientCIDR: c.config.Within.Range.String(), ServerAddress: c.config.Within.Address,
+			})
 		}
 		if g := c.byName[""]; g != nil {
 			for _, v := range g.versions {

@@ -25,10 +25,11 @@ var elsewhere = []featuregate.Feature{
 }
 
 // within are the gates that choose between two ways in which upstream's kube-apiserver comes to the same: how its own clients, their
-// caches and its goroutines work, and how it keeps Pods. There is none of that here, and nobody can tell by the answers.
+// caches and its goroutines work, how it keeps Pods, and what definitions lose of their status in writes that leave the status as it was.
+// There is none of that here, and nobody can tell by the answers.
 var within = []featuregate.Feature{
-	"APIServingWithRoutine", "AtomicFIFO", "ClientsAllowCARotation", "ClientsAllowCBOR", "ClientsAllowTLSCacheGC",
-	"ClientsPreferCBOR", "ConcurrentWatchObjectDecode", "ContextualLogging", "InOrderInformersBatchProcess",
+	"APIServingWithRoutine", "AtomicFIFO", "CRDObservedGenerationTracking", "ClientsAllowCARotation", "ClientsAllowCBOR",
+	"ClientsAllowTLSCacheGC", "ClientsPreferCBOR", "ConcurrentWatchObjectDecode", "ContextualLogging", "InOrderInformersBatchProcess",
 	"InformerResourceVersion", "StorageNamespaceIndex", "UnlockWhileProcessingFIFO", "WatchListClient",
 }
 

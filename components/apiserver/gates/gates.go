@@ -41,6 +41,8 @@ const (
 	ConstrainedImpersonation featuregate.Feature = "ConstrainedImpersonation"
 	// DetectCacheInconsistency compares the caches with the store now and then.
 	DetectCacheInconsistency featuregate.Feature = "DetectCacheInconsistency"
+	// ExtendWebSocketsToKubelet leaves WebSocket clients to kubelets that say they speak with them.
+	ExtendWebSocketsToKubelet featuregate.Feature = "ExtendWebSocketsToKubelet"
 	// HPAScaleToZero lets autoscalers have 0 minReplicas.
 	HPAScaleToZero featuregate.Feature = "HPAScaleToZero"
 	// KMSv1 takes keys from services of the first version of the protocol, too.
@@ -51,8 +53,16 @@ const (
 	OpenAPIEnums featuregate.Feature = "OpenAPIEnums"
 	// PodTopologyLabelsAdmission gives pods the zone and region of their node.
 	PodTopologyLabelsAdmission featuregate.Feature = "PodTopologyLabelsAdmission"
+	// PortForwardWebsockets lets WebSockets reach ports of pods on nodes whose kubelets speak SPDY only.
+	PortForwardWebsockets featuregate.Feature = "PortForwardWebsockets"
+	// RelaxedServiceNameValidation lets names of Services begin with a digit.
+	RelaxedServiceNameValidation featuregate.Feature = "RelaxedServiceNameValidation"
+	// RemoteRequestHeaderUID lets proxies tell this server the UIDs of their users, and this server tell extension servers.
+	RemoteRequestHeaderUID featuregate.Feature = "RemoteRequestHeaderUID"
 	// ServiceAccountNodeAudienceRestriction gives nodes tokens for audiences only that their pods have use for.
 	ServiceAccountNodeAudienceRestriction featuregate.Feature = "ServiceAccountNodeAudienceRestriction"
+	// ServiceCIDRStatusFieldWiping keeps the status of ServiceCIDRs from those who don't write to /status.
+	ServiceCIDRStatusFieldWiping featuregate.Feature = "ServiceCIDRStatusFieldWiping"
 	// StorageVersionHash lets discovery tell which resources are stored as one.
 	StorageVersionHash featuregate.Feature = "StorageVersionHash"
 	// StorageVersionMigrator lets StorageVersionMigrations be served, where --runtime-config asks for their version too.
@@ -80,12 +90,17 @@ func Switches() []featuregate.Feature {
 		ComponentStatusz,
 		ConstrainedImpersonation,
 		DetectCacheInconsistency,
+		ExtendWebSocketsToKubelet,
 		HPAScaleToZero,
 		KMSv1,
 		MutatingAdmissionPolicy,
 		OpenAPIEnums,
 		PodTopologyLabelsAdmission,
+		PortForwardWebsockets,
+		RelaxedServiceNameValidation,
+		RemoteRequestHeaderUID,
 		ServiceAccountNodeAudienceRestriction,
+		ServiceCIDRStatusFieldWiping,
 		StorageVersionHash,
 		StorageVersionMigrator,
 		TokenRequestServiceAccountUIDValidation,

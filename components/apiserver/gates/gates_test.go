@@ -22,7 +22,7 @@ func TestNew(t *testing.T) {
 		{"turned on", map[string]bool{"MutablePVNodeAffinity": true}, []string{"not supported", "MutablePVNodeAffinity=true"}},
 		{"turned off", map[string]bool{"EnvFiles": false, "StorageVersionHash": false}, []string{": EnvFiles=false"}},
 		{"a whole stage", map[string]bool{"AllAlpha": true}, []string{"AllowUnsafeMalformedObjectDeletion=true"}},
-		{"a whole stage off", map[string]bool{"AllBeta": false}, []string{"CRDObservedGenerationTracking=false"}},
+		{"a whole stage off", map[string]bool{"AllBeta": false}, []string{"DeploymentReplicaSetTerminatingReplicas=false"}},
 		{"of other components", map[string]bool{"GracefulNodeShutdown": true, "MemoryQoS": true, "SchedulerPopFromBackoffQ": false, "CustomCPUCFSQuotaPeriod": false}, nil},
 		{"of the way there", map[string]bool{"StorageNamespaceIndex": false, "ConcurrentWatchObjectDecode": true}, nil},
 		{"without what it needs", map[string]bool{"GracefulNodeShutdown": false},

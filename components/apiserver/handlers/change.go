@@ -69,9 +69,6 @@ func (c *call) run(ch change) (e *cache.Entry, created bool, err error) {
 }
 
 func (c *call) insertFirst(ch change) (*cache.Entry, error) {
-	if err := c.mayCreate(); err != nil {
-		return nil, err
-	}
 	obj, err := ch.first()
 	if err != nil {
 		return nil, err
@@ -80,7 +77,6 @@ func (c *call) insertFirst(ch change) (*cache.Entry, error) {
 		return nil, err
 	}
 	obj.SetResourceVersion("")
-	wipe(obj)
 	return c.insert(obj, ch.create, ch.dryRun, ch.owns)
 }
 
@@ -101,9 +97,9 @@ func (c *call) otherUID(given, has types.UID, dryRun bool) error {
 		"Precondition failed: UID in precondition: %s, UID in object meta: %s", given, has)))
 }
 
-// mayCreate asks whether the user may create, as a change of something that doesn't exist does.
+// mayCreate asks whether the user may create, if that is what a change of something that doesn't exist turned into.
 func (c *call) mayCreate() error {
-	if c.api.config.Authorizer == nil {
+	if c.api.config.Authorizer == nil || c.verb == "create" {
 		return nil
 	}
 	a := c.asVerb("create")

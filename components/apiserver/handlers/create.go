@@ -19,11 +19,15 @@ import (
 
 // create stores a new object, or, for virtual kinds, answers it.
 func (c *call) create() error {
+	body, media, err := c.typedBody()
+	if err != nil {
+		return err
+	}
 	o, err := c.createOptions()
 	if err != nil {
 		return err
 	}
-	obj, err := c.decodeObject(o.FieldValidation)
+	obj, err := c.objectOf(body, media, o.FieldValidation)
 	if err != nil {
 		return err
 	}
@@ -112,6 +116,9 @@ func (c *call) insertAllocated(obj kinds.Object, a attributes) (*cache.Entry, er
 		return nil, err
 	}
 	if err := c.prepareCreate(obj); err != nil {
+		return nil, err
+	}
+	if err := c.mayCreate(); err != nil {
 		return nil, err
 	}
 	if err := c.validate(c.ctx, a, obj, nil); err != nil {

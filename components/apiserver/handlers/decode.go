@@ -37,16 +37,15 @@ func (c *call) readBody() ([]byte, error) {
 	defer c.untilDeadline()()
 	if n := r.ContentLength; n > 0 && n <= believedBody {
 		body := make([]byte, n)
-		_, err := io.ReadFull(r.Body, body)
-		if err != nil {
-			return nil, apierrors.NewBadRequest(err.Error())
+		if _, err := io.ReadFull(r.Body, body); err != nil {
+			return nil, err
 		}
 		return body, nil
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	switch {
 	case err != nil:
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, err
 	case len(body) > maxBody:
 		return nil, tooLarge()
 	}
@@ -75,23 +74,7 @@ func tooLarge() error {
 	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
 }
 
-// decodeObject reads the request's body as an object of this door's version, defaulted, in hub form.
-func (c *call) decodeObject(validation string) (kinds.Object, error) {
-	obj, _, err := c.decodeObjects(validation)
-	return obj, err
-}
-
-// decodeObjects does the same, and returns what reads the body again: further objects, each on its own.
-func (c *call) decodeObjects(validation string) (kinds.Object, func() (kinds.Object, error), error) {
-	body, media, err := c.typedBody()
-	if err != nil {
-		return nil, nil, err
-	}
-	decode := func() (kinds.Object, error) { return c.objectOf(body, media, validation) }
-	obj, err := decode()
-	return obj, decode, err
-}
-
+// objectOf reads a body as an object of this door's version, defaulted, in hub form.
 func (c *call) objectOf(body []byte, media serial.MediaType, validation string) (kinds.Object, error) {
 	into := c.version.New()
 	if err := c.decodeBytes(body, media, into, c.gvk, validation); err != nil {
@@ -106,23 +89,20 @@ func (c *call) objectOf(body []byte, media serial.MediaType, validation string) 
 	return c.toHub(into)
 }
 
-// decodeInto reads the request's body as an object of the kind given.
-func (c *call) decodeInto(into runtime.Object, want schema.GroupVersionKind, validation string) error {
-	body, media, err := c.typedBody()
-	if err != nil {
-		return err
-	}
-	return c.decodeBytes(body, media, into, want, validation)
-}
-
+// typedBody reads the body, once it is known to have a form that is understood.
 func (c *call) typedBody() (body []byte, media serial.MediaType, err error) {
-	if media, err = negotiate.Body(c.r, c.api.forms.media...); err != nil {
+	if media, err = c.bodyMedia(); err != nil {
 		return nil, media, err
 	}
 	body, err = c.readBody()
 	return body, media, err
 }
 
+func (c *call) bodyMedia() (serial.MediaType, error) {
+	return negotiate.Body(c.r, c.api.forms.media...)
+}
+
+// decodeBytes reads a body as an object of the kind given.
 func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Object, want schema.GroupVersionKind, validation string) error {
 	strict := validation != metav1.FieldValidationIgnore
 	got, gvk, err := c.decoded(body, media, &want, into, strict)

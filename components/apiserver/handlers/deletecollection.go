@@ -24,7 +24,7 @@ func (c *call) deleteCollection() error {
 		}
 		return c.unready(err)
 	}
-	l, err := c.cache.List(c.ctx, cache.ListOptions{
+	l, err := c.chosen(cache.ListOptions{
 		Namespace: c.namespace, ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
 		Limit: o.Limit, Continue: o.Continue, Predicate: predicate,
 	})
@@ -35,6 +35,30 @@ func (c *call) deleteCollection() error {
 		return err
 	}
 	return c.listed(l)
+}
+
+// deletePage is how many objects are listed at a time. To ask for pages has a meaning: a resource version that comes without a match is
+// then the only one that will do.
+const deletePage = 10000
+
+// chosen lists what is to be deleted: all, unless the client asks for a page.
+func (c *call) chosen(o cache.ListOptions) (*cache.List, error) {
+	if o.Limit != 0 {
+		return c.cache.List(c.ctx, o)
+	}
+	o.Limit = deletePage
+	out, err := c.cache.List(c.ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	for page := out; page.Continue != ""; {
+		o.Continue, o.ResourceVersion, o.ResourceVersionMatch = page.Continue, "", ""
+		if page, err = c.cache.List(c.ctx, o); err != nil {
+			return nil, err
+		}
+		out.Entries = append(out.Entries, page.Entries...)
+	}
+	return out, nil
 }
 
 // removeAll deletes objects, several at a time if that is configured, until one can't be.

@@ -69,7 +69,6 @@ func (c *call) listOptions() (*metav1.ListOptions, cache.Predicate, error) {
 	if err != nil {
 		return nil, cache.Predicate{}, err
 	}
-	o.Watch = c.verb == "watch"
 	internal := internalversion.ListOptions{
 		Watch: o.Watch, ResourceVersion: o.ResourceVersion, ResourceVersionMatch: o.ResourceVersionMatch,
 		Continue: o.Continue, SendInitialEvents: o.SendInitialEvents,
@@ -77,9 +76,9 @@ func (c *call) listOptions() (*metav1.ListOptions, cache.Predicate, error) {
 	watchList := !c.api.config.NoWatchList
 	internalversion.SetListOptionsDefaults(&internal, watchList)
 	o.SendInitialEvents = internal.SendInitialEvents
-	p, err := c.predicate(o)
-	if err != nil {
-		return nil, p, err
+	if err := invalidOptions("ListOptions", metainternalvalidation.ValidateListOptions(&internal, watchList)); err != nil {
+		return nil, cache.Predicate{}, err
 	}
-	return o, p, invalidOptions("ListOptions", metainternalvalidation.ValidateListOptions(&internal, watchList))
+	p, err := c.predicate(o)
+	return o, p, err
 }

@@ -180,7 +180,7 @@ func indent(body []byte) []byte {
 // send writes a response whose status is settled. What fails then can only cut the connection.
 func (c *call) send(code int, write func(io.Writer) error) error {
 	c.w.Header().Set("Content-Type", c.choice.Media.String())
-	out := &response{w: c.w, code: code, zip: code == http.StatusOK && c.zips()}
+	out := &response{w: c.w, code: code, zip: c.zips()}
 	if err := write(out); err != nil {
 		if out.started {
 			panic(answer.Cut)
@@ -221,22 +221,10 @@ func (z *zipped) Write(p []byte) (int, error) {
 }
 
 // zips tells whether what is large is compressed.
-func (c *call) zips() bool {
-	if c.r.Method != http.MethodGet || c.api.config.NoCompression {
-		return false
-	}
-	for _, header := range c.r.Header["Accept-Encoding"] {
-		for part := range strings.SplitSeq(header, ",") {
-			if strings.TrimSpace(part) == "gzip" { // as upstream has it, also of what comes with a weight, which may be none
-				return true
-			}
-		}
-	}
-	return false
-}
+func (c *call) zips() bool { return !c.api.config.NoCompression && negotiate.Gzip(c.r) }
 
-// zipFrom is the size from which a response is compressed, as upstream has it.
-const zipFrom = 128 << 10
+// zipFrom is the size in bytes from which a response is compressed, as upstream has it.
+const zipFrom = 128<<10 + 1
 
 // response holds small bodies back, so that they get a Content-Length, and compresses large ones if the client allows.
 type response struct {

@@ -37,9 +37,9 @@ func (c *call) scaleFields(obj kinds.Object) *managedfields.ScaleHandler {
 }
 
 // updateScale serves PUT.
-func (c *call) updateScale(o *metav1.UpdateOptions) error {
+func (c *call) updateScale(o *metav1.UpdateOptions, body []byte, media serial.MediaType) error {
 	wanted := &autoscalingv1.Scale{}
-	if err := c.decodeInto(wanted, c.gvk, o.FieldValidation); err != nil {
+	if err := c.decodeBytes(body, media, wanted, c.gvk, o.FieldValidation); err != nil {
 		return err
 	}
 	c.auditBody(wanted, c.gvk)

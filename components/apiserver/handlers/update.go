@@ -11,17 +11,26 @@ import (
 
 // update replaces an object, or creates it where the kind allows that.
 func (c *call) update() error {
+	if err := c.isNamed(); err != nil {
+		return err
+	}
+	body, err := c.readBody()
+	if err != nil {
+		return err
+	}
 	o, err := c.updateOptions()
 	if err != nil {
 		return err
 	}
-	if err := c.isNamed(); err != nil {
+	media, err := c.bodyMedia()
+	if err != nil {
 		return err
 	}
 	if c.sub != nil && c.sub.Scale != nil {
-		return c.updateScale(o)
+		return c.updateScale(o, body, media)
 	}
-	wanted, again, err := c.decodeObjects(o.FieldValidation)
+	read := func() (kinds.Object, error) { return c.objectOf(body, media, o.FieldValidation) }
+	wanted, err := read()
 	if err != nil {
 		return err
 	}
@@ -31,7 +40,7 @@ func (c *call) update() error {
 		return err
 	}
 	c.dropDuplicateOwners(wanted, duplicateOwners)
-	take := c.repeated(wanted, again)
+	take := c.repeated(wanted, read)
 	ch := change{
 		next: func(current *cache.Entry) (kinds.Object, error) {
 			obj, err := take()

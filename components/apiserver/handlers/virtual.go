@@ -62,6 +62,10 @@ func (c *call) readAll(p cache.Predicate) error {
 
 // posted serves a subresource that takes an object and does something with it.
 func (c *call) posted() error {
+	sent, media, err := c.typedBody()
+	if err != nil {
+		return err
+	}
 	o, err := c.createOptions()
 	if err != nil {
 		return err
@@ -70,7 +74,7 @@ func (c *call) posted() error {
 	if err != nil {
 		return err
 	}
-	if err := c.decodeInto(body, c.gvk, o.FieldValidation); err != nil {
+	if err := c.decodeBytes(sent, media, body, c.gvk, o.FieldValidation); err != nil {
 		return err
 	}
 	if t, ok := body.(*authenticationv1.TokenRequest); ok && t.Spec.ExpirationSeconds == nil {

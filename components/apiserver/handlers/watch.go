@@ -168,8 +168,8 @@ func (c *call) follow(ctx context.Context, watcher *cache.Watcher, events eventW
 		switch {
 		case ctx.Err() != nil:
 			return
-		case errors.Is(err, errNoEvents), apierrors.IsServiceUnavailable(err): // the resource, or the server, goes: the client comes back
-			return
+		case errors.Is(err, errNoEvents), errors.Is(err, cache.ErrBehind), apierrors.IsServiceUnavailable(err):
+			return // the resource, or the server, goes, or the client is too slow: it comes back
 		case c.ends(err):
 			return
 		case err != nil:

@@ -75,6 +75,14 @@ var cronJobTemplate = templated[*batchv1.CronJob]{
 	},
 }
 
+func cronJobWarnings(new, old *batchv1.CronJob) []string {
+	out := cronJobTemplate.warnings(new, old)
+	if old != nil {
+		out = append(out, batch.ScheduleWarnings(new)...)
+	}
+	return out
+}
+
 func cronJobs() *Kind {
 	return define(row[*batchv1.CronJob]{
 		Name: "CronJob", Resource: "cronjobs", ShortNames: []string{"cj"}, Categories: []string{"all"},
@@ -86,7 +94,7 @@ func cronJobs() *Kind {
 			PrepareUpdate:       cronJobTemplate.update(cronJobParts.update),
 			Validate:            batch.ValidateCronJob,
 			ValidateUpdate:      batch.ValidateCronJobUpdate,
-			Warnings:            cronJobTemplate.warnings,
+			Warnings:            cronJobWarnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			Reset:               []string{"status"},

@@ -23,7 +23,14 @@ var controllerTemplate = templated[*corev1.ReplicationController]{
 	template: func(obj *corev1.ReplicationController) *corev1.PodTemplateSpec { return obj.Spec.Template },
 	path:     field.NewPath("spec", "template"),
 	naming:   true,
-	changed:  func(_, _ *corev1.ReplicationController) bool { return false },
+}
+
+// controllerWarnings tell of an update what was wrong with the template before: upstream takes the one for the other.
+func controllerWarnings(new, old *corev1.ReplicationController) []string {
+	if old == nil {
+		return controllerTemplate.warnings(new, nil)
+	}
+	return controllerTemplate.warnings(old, new)
 }
 
 func replicationControllers() *Kind {
@@ -37,7 +44,7 @@ func replicationControllers() *Kind {
 			PrepareUpdate:       controllerTemplate.update(controllerParts.update),
 			Validate:            core.ValidateController,
 			ValidateUpdate:      core.ValidateControllerUpdate,
-			Warnings:            controllerTemplate.warnings,
+			Warnings:            controllerWarnings,
 			ValidateName:        core.ControllerName,
 			UnconditionalUpdate: true,
 			OrphanByDefault:     true,

@@ -45,6 +45,8 @@ func namespaces() *Kind {
 			Terminate:           func(n *corev1.Namespace) { n.Status.Phase = corev1.NamespaceTerminating },
 			Held:                func(n *corev1.Namespace) bool { return len(n.Spec.Finalizers) > 0 },
 			StorePreconditions:  true,
+			ReturnDeleted:       true,
+			DocumentStatus:      true,
 			Reset:               []string{"status"},
 		},
 		Status: &strategy[*corev1.Namespace]{

@@ -60,7 +60,6 @@ func pods(deps Deps) *Kind {
 			{Name: "ephemeralcontainers", Verbs: readAndWrite(), Strategy: podDoor(strategy[*corev1.Pod]{
 				PrepareUpdate: prepareEphemeral,
 				ValidateAmong: metaFirst(podspec.ValidateEphemeralUpdate),
-				Reset:         []string{"spec.resourceClaims"},
 			})},
 			{Name: "eviction", Verbs: []string{"create"}, Body: policyv1.SchemeGroupVersion.WithKind("Eviction")},
 			special("exec", "create", "get"),
@@ -70,7 +69,6 @@ func pods(deps Deps) *Kind {
 			{Name: "resize", Verbs: readAndWrite(), Strategy: podDoor(strategy[*corev1.Pod]{
 				PrepareUpdate: prepareResize,
 				ValidateAmong: metaFirst(podspec.ValidateResize),
-				Reset:         []string{"spec.resourceClaims"},
 			})},
 		},
 		Columns:       core.PodColumns(),
@@ -85,7 +83,7 @@ func pods(deps Deps) *Kind {
 			"spec.hostNetwork":         func(p *corev1.Pod) string { return strconv.FormatBool(p.Spec.HostNetwork) },
 			"status.phase":             func(p *corev1.Pod) string { return string(p.Status.Phase) },
 			"status.podIP":             podIP,
-			"status.podIPs":            podIP,
+			"status.podIPs":            func(*corev1.Pod) string { return "" }, // which may be asked for, but isn't known
 			"status.nominatedNodeName": func(p *corev1.Pod) string { return p.Status.NominatedNodeName },
 		},
 		Indexed: []string{"spec.nodeName"},
@@ -168,14 +166,16 @@ func prepareResize(_ context.Context, new, old *corev1.Pod) {
 	bumpPod(new, old)
 }
 
-// restore makes new the old pod again, but for what the request itself carries.
+// restore makes new the old pod again, but for the metadata that writes of a status leave alone as well.
 func restore(new, old *corev1.Pod) {
-	resourceVersion, managed := new.ResourceVersion, new.ManagedFields
-	old.DeepCopyInto(new)
-	new.ResourceVersion, new.ManagedFields = resourceVersion, managed
+	old.Spec.DeepCopyInto(&new.Spec)
+	old.Status.DeepCopyInto(&new.Status)
+	metav1.ResetObjectMetaForStatus(new, old)
 }
 
+// bumpPod drops what belongs to features that are off, and raises the generation if something still changes.
 func bumpPod(new, old *corev1.Pod) {
+	podspec.DropDisabled(&new.Spec, &old.Spec)
 	if !equality.Semantic(&new.Spec, &old.Spec) {
 		new.Generation = old.Generation + 1
 	}

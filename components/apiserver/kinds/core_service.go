@@ -29,6 +29,9 @@ func services(deps Deps) *Kind {
 		Reset:               []string{"status"},
 	}
 	primary := func() corev1.IPFamily { return corev1.IPv4Protocol }
+	if deps.StrictServiceNames {
+		s.ValidateName = validation.NameIsDNS1035Label
+	}
 	if deps.Services != nil {
 		s.Allocate, primary = deps.Services.Allocate, deps.Services.Primary
 	}

@@ -86,6 +86,7 @@ type strategy[P Object] struct {
 	Held                func(obj P) bool
 	StorePreconditions  bool
 	ReturnDeleted       bool
+	DocumentStatus      bool
 	OrphanByDefault     bool
 	NoDependents        bool
 	CollectedLater      bool
@@ -189,8 +190,9 @@ func (s strategy[P]) erase(versions []Version) Strategy {
 		ValidateName: s.ValidateName, Meta: s.Meta, AnyFinalizer: s.AnyFinalizer, NoGeneratedNames: s.NoGeneratedNames,
 		CreateOnUpdate: s.CreateOnUpdate, CreateOnApply: s.CreateOnApply, UnconditionalUpdate: s.UnconditionalUpdate,
 		OrphanByDefault: s.OrphanByDefault, NoDependents: s.NoDependents, CollectedLater: s.CollectedLater,
-		OrphanWarning: s.OrphanWarning, ReturnDeleted: s.ReturnDeleted, StorePreconditions: s.StorePreconditions,
-		Canonicalize: apply1(s.Canonicalize), Terminate: apply1(s.Terminate),
+		OrphanWarning: s.OrphanWarning, ReturnDeleted: s.ReturnDeleted, DocumentStatus: s.DocumentStatus,
+		StorePreconditions: s.StorePreconditions,
+		Canonicalize:       apply1(s.Canonicalize), Terminate: apply1(s.Terminate),
 		ResetFields: resetFields(versions, s.Reset),
 	}
 	if f := s.PrepareCreate; f != nil {

@@ -220,7 +220,9 @@ type Strategy struct {
 	// StorePreconditions: of a deletion's preconditions that aren't met the store tells.
 	StorePreconditions bool
 	// ReturnDeleted: DELETE answers with the object as it was, else with a Status.
-	ReturnDeleted bool
+	// DocumentStatus: the OpenAPI documents say that it is a Status all the same, as upstream's do of namespaces.
+	ReturnDeleted  bool
+	DocumentStatus bool
 	// OrphanByDefault: a delete without propagation policy orphans dependents (none of apps/v1 does).
 	OrphanByDefault bool
 	// NoDependents: deletions ask nothing of the garbage collector, whatever their propagation policy.

@@ -30,20 +30,24 @@ var cidrParts = parts[*networkingv1.ServiceCIDR, networkingv1.ServiceCIDRSpec, n
 	status: func(c *networkingv1.ServiceCIDR) *networkingv1.ServiceCIDRStatus { return &c.Status },
 }
 
-func serviceCIDRs() *Kind {
+func serviceCIDRs(deps Deps) *Kind {
+	s := strategy[*networkingv1.ServiceCIDR]{
+		PrepareCreate:       cidrParts.plainCreate,
+		PrepareUpdate:       cidrParts.keepStatus,
+		Validate:            networking.ValidateCIDR,
+		ValidateUpdate:      networking.ValidateCIDRUpdate,
+		ValidateName:        validation.NameIsDNSSubdomain,
+		UnconditionalUpdate: true,
+		Reset:               []string{"status"},
+	}
+	if deps.OpenCIDRStatus {
+		s.PrepareCreate, s.PrepareUpdate, s.Reset = nil, nil, nil
+	}
 	return define(row[*networkingv1.ServiceCIDR]{
 		Name: "ServiceCIDR", Resource: "servicecidrs", Cluster: true,
-		Hub:    networkingv1.SchemeGroupVersion,
-		Others: []Version{twinned[*networkingv1beta1.ServiceCIDR, *networkingv1.ServiceCIDR](networkingv1beta1.SchemeGroupVersion, nil)},
-		Strategy: strategy[*networkingv1.ServiceCIDR]{
-			PrepareCreate:       cidrParts.plainCreate,
-			PrepareUpdate:       cidrParts.keepStatus,
-			Validate:            networking.ValidateCIDR,
-			ValidateUpdate:      networking.ValidateCIDRUpdate,
-			ValidateName:        validation.NameIsDNSSubdomain,
-			UnconditionalUpdate: true,
-			Reset:               []string{"status"},
-		},
+		Hub:      networkingv1.SchemeGroupVersion,
+		Others:   []Version{twinned[*networkingv1beta1.ServiceCIDR, *networkingv1.ServiceCIDR](networkingv1beta1.SchemeGroupVersion, nil)},
+		Strategy: s,
 		Status: &strategy[*networkingv1.ServiceCIDR]{
 			PrepareUpdate: cidrParts.statusUpdateOnly,
 			Reset:         []string{"spec", "metadata"},

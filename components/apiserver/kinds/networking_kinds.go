@@ -8,7 +8,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	networkingv1beta1 "k8s.io/api/networking/v1beta1"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/networking"
 )
@@ -18,7 +17,8 @@ var ingressParts = parts[*networkingv1.Ingress, networkingv1.IngressSpec, networ
 	status: func(i *networkingv1.Ingress) *networkingv1.IngressStatus { return &i.Status },
 }
 
-func ingresses() *Kind {
+func ingresses(deps Deps) *Kind {
+	rules := networking.IngressRules{StrictServiceNames: deps.StrictServiceNames}
 	return define(row[*networkingv1.Ingress]{
 		Name: "Ingress", Resource: "ingresses", ShortNames: []string{"ing"}, Prefix: "ingress",
 		Hub: networkingv1.SchemeGroupVersion,
@@ -30,8 +30,8 @@ func ingresses() *Kind {
 			Meta:                MetaAll,
 			PrepareCreate:       ingressParts.create,
 			PrepareUpdate:       ingressParts.update,
-			Validate:            networking.ValidateIngressCreate,
-			ValidateUpdate:      func(new, _ *networkingv1.Ingress) field.ErrorList { return networking.ValidateIngress(new) },
+			Validate:            rules.Validate,
+			ValidateUpdate:      rules.ValidateUpdate,
 			Warnings:            networking.IngressWarnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
@@ -40,6 +40,7 @@ func ingresses() *Kind {
 		Status: &strategy[*networkingv1.Ingress]{
 			PrepareUpdate:  ingressParts.statusUpdate,
 			ValidateUpdate: networking.ValidateIngressStatus,
+			Warnings:       networking.IngressStatusWarnings,
 			Reset:          []string{"spec"},
 		},
 		Columns: networking.IngressColumns(),
@@ -89,6 +90,7 @@ func networkPolicies() *Kind {
 			},
 			Validate:            networking.ValidatePolicy,
 			ValidateUpdate:      networking.ValidatePolicyUpdate,
+			Warnings:            networking.PolicyWarnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 		},

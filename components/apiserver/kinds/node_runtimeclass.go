@@ -21,6 +21,7 @@ func runtimeClasses() *Kind {
 			AnyFinalizer:   true,
 			Validate:       node.Validate,
 			ValidateAmong:  wholeFirst(whatever(node.Validate), node.ValidateChange),
+			Warnings:       node.Warnings,
 			ValidateName:   validation.NameIsDNSSubdomain,
 			CreateOnUpdate: true,
 		},

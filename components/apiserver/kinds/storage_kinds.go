@@ -21,6 +21,7 @@ func storageClasses() *Kind {
 		Strategy: strategy[*storagev1.StorageClass]{
 			Validate:            storage.ValidateClass,
 			ValidateAmong:       wholeFirst(whatever(storage.ValidateClass), storage.ValidateClassChange),
+			Warnings:            storage.ClassWarnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 			ReturnDeleted:       true,
@@ -74,7 +75,9 @@ func csiDrivers() *Kind {
 		Strategy: strategy[*storagev1.CSIDriver]{
 			PrepareCreate: func(_ context.Context, d *storagev1.CSIDriver) { d.Spec.PreventPodSchedulingIfMissing = nil }, // off by default
 			PrepareUpdate: func(_ context.Context, new, old *storagev1.CSIDriver) {
-				new.Spec.PreventPodSchedulingIfMissing = old.Spec.PreventPodSchedulingIfMissing
+				if old.Spec.PreventPodSchedulingIfMissing == nil {
+					new.Spec.PreventPodSchedulingIfMissing = nil
+				}
 				if !apiequality.Semantic.DeepEqual(new.Spec, old.Spec) {
 					new.Generation = old.Generation + 1
 				}
@@ -118,6 +121,7 @@ func csiStorageCapacities() *Kind {
 		Strategy: strategy[*storagev1.CSIStorageCapacity]{
 			Validate:      storage.ValidateCapacity,
 			ValidateAmong: wholeFirst(whatever(storage.ValidateCapacity), storage.ValidateCapacityChange),
+			Warnings:      storage.CapacityWarnings,
 			ValidateName:  validation.NameIsDNSSubdomain,
 		},
 	})

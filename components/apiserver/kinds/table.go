@@ -28,6 +28,11 @@ type Deps struct {
 	// NominateBound lets pods that have a node be nominated for others.
 	NominateBound bool
 
+	// StrictServiceNames has names of new Services, and of those that Ingresses send to, begin with a letter.
+	StrictServiceNames bool
+	// OpenCIDRStatus lets whoever writes a ServiceCIDR write its status with it.
+	OpenCIDRStatus bool
+
 	// NamespaceLabels returns the labels of a namespace; where it is nil, nothing is refused for what they lack.
 	NamespaceLabels func(ctx context.Context, name string) (map[string]string, error)
 	// Authorize returns the API's error for what a request may not do besides what it is; nil allows everything.
@@ -181,11 +186,11 @@ func platformKinds(deps Deps) []*Kind {
 		endpointSlices(),
 
 		// networking.k8s.io
-		ingresses(),
+		ingresses(deps),
 		ingressClasses(),
 		networkPolicies(),
 		ipAddresses(),
-		serviceCIDRs(),
+		serviceCIDRs(deps),
 
 		// node.k8s.io
 		runtimeClasses(),

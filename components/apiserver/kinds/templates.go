@@ -23,7 +23,7 @@ type templated[P interface {
 	naming bool
 	// changed decides whether an update is one to warn about; nil is any that raised the generation.
 	changed func(new, old P) bool
-	// more are the kind's own warnings, told after those about the template on create and on such updates; may be nil.
+	// more are the kind's own warnings, told before those about the template on create and on such updates; may be nil.
 	more func(obj P) []string
 }
 
@@ -68,11 +68,11 @@ func (t templated[P]) warnings(new, old P) []string {
 	case new.GetGeneration() == old.GetGeneration():
 		return nil
 	}
-	if template := t.template(new); template != nil {
-		out = append(out, podspec.TemplateWarnings(template, t.path)...)
-	}
 	if t.more != nil {
 		out = append(out, t.more(new)...)
+	}
+	if template := t.template(new); template != nil {
+		out = append(out, podspec.TemplateWarnings(template, t.path)...)
 	}
 	return out
 }

@@ -264,7 +264,7 @@ func (b *builder) resource() {
 	b.change(one, has, "", name, b.gvk, b.model)
 	if has("delete") {
 		response := statusModel
-		if b.kind.Strategy.ReturnDeleted {
+		if s := &b.kind.Strategy; s.ReturnDeleted && !s.DocumentStatus {
 			response = b.model
 		}
 		b.add(operation{path: one, method: "delete", id: b.id("delete", b.scope(), ""), action: "delete", description: "delete " + a(name),

@@ -58,6 +58,7 @@ func TestOperations(t *testing.T) {
 			"name,namespace,pretty + " + deleteParameters + " | Status 200,202",
 		"delete /api/v1/namespaces/{namespace}/endpoints/{name}": "deleteCoreV1NamespacedEndpoints | delete Endpoints | " +
 			"name,namespace,pretty + " + deleteParameters + " | Status 200,202",
+		"delete /api/v1/namespaces/{name}": "deleteCoreV1Namespace | delete a Namespace | name,pretty + " + deleteParameters + " | Status 200,202",
 		"delete /apis/resource.k8s.io/v1/deviceclasses/{name}": "deleteResourceV1DeviceClass | delete a DeviceClass | " +
 			"name,pretty + " + deleteParameters + " | DeviceClass 200,202",
 		"post /api/v1/namespaces/{namespace}/pods/{name}/eviction": "createCoreV1NamespacedPodEviction | create eviction of a Pod | " +

@@ -91,7 +91,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		case err != nil:
 			audit.AddAuditAnnotation(r.Context(), annotationReason, "internal error")
-			answer.Error(w, r, apierrors.NewInternalError(err))
+			answer.Internal(w, r, err)
 		default:
 			audit.AddAuditAnnotations(r.Context(), annotationDecision, "forbid", annotationReason, reason)
 			answer.Forbid(w, r, attributes, reason)

@@ -240,7 +240,7 @@ func (s *Server) countInFlight(next http.Handler) http.Handler {
 }
 
 // limitInFlight sees to it that not too many short requests are served at a time, where there is no fairness: it answers the others
-// with 429, but for those of the masters of the system, so that an overload can be looked at.
+// with 429, but for those of the masters of the system, who are counted and never refused: so an overload can be looked at.
 func (s *Server) limitInFlight(next http.Handler) http.Handler {
 	reading := slots(s.config.MaxInFlight)
 	mutating := slots(s.config.MaxMutatingInFlight)
@@ -250,7 +250,7 @@ func (s *Server) limitInFlight(next http.Handler) http.Handler {
 		if reads(info) {
 			pool = reading
 		}
-		if pool == nil || LongRunning(r, info) || isMaster(r) {
+		if pool == nil || LongRunning(r, info) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -259,6 +259,10 @@ func (s *Server) limitInFlight(next http.Handler) http.Handler {
 			defer func() { <-pool }()
 			next.ServeHTTP(w, r)
 		default:
+			if isMaster(r) {
+				next.ServeHTTP(w, r)
+				return
+			}
 			endpointmetrics.RecordDroppedRequest(r, info, endpointmetrics.APIServerComponent, !reads(info))
 			endpointmetrics.RecordRequestTermination(r, info, endpointmetrics.APIServerComponent, http.StatusTooManyRequests)
 			w.Header().Set("Retry-After", "1")

@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +62,15 @@ func Forbid(w http.ResponseWriter, r *http.Request, a authorizer.Attributes, rea
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	Error(w, r, Forbidden(a, reason))
 }
+
+// Internal answers a request of which nobody can say whether it may be made. As upstream's, the answer is no Status.
+func Internal(w http.ResponseWriter, r *http.Request, err error) {
+	klog.FromContext(r.Context()).Error(err, "Judging a request", "uri", r.RequestURI)
+	http.Error(w, escaped.Replace(fmt.Sprintf("Internal Server Error: %q: %v", r.RequestURI, err)), http.StatusInternalServerError)
+}
+
+// escaped makes text harmless in a page, though a browser is told that it is none.
+var escaped = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
 
 // Status answers a request with a Status.
 func Status(w http.ResponseWriter, r *http.Request, status *metav1.Status) {

@@ -99,8 +99,7 @@ const maxPlain = 8
 
 // match tells whether the clause can be served in a format.
 func (o Offer) match(clause *goautoneg.Accept, m serial.MediaType) (Choice, bool) {
-	main, sub, _ := strings.Cut(m.String(), "/")
-	if clause.Type != main && clause.Type != "*" || clause.SubType != sub && clause.SubType != "*" {
+	if !Covers(clause, m) {
 		return Choice{}, false
 	}
 	params := clause.Params
@@ -118,6 +117,29 @@ func (o Offer) match(clause *goautoneg.Accept, m serial.MediaType) (Choice, bool
 	}
 	choice.Shape, choice.Version = params["as"], params["v"]
 	return choice, params["g"] == metav1.GroupName && slices.Contains(o.Shapes, choice.Shape) && hasVersion(choice)
+}
+
+// Covers tells whether the clause is of a format, or of any, or of all that begin like it.
+func Covers(clause *goautoneg.Accept, m serial.MediaType) bool {
+	main, sub, _ := strings.Cut(m.String(), "/")
+	switch {
+	case clause.Type == main:
+		return clause.SubType == sub || clause.SubType == "*"
+	case clause.Type == "*":
+		return clause.SubType == "*"
+	}
+	return false
+}
+
+// Gzip tells whether the client takes answers that are compressed: as upstream reads it, by the first such header alone, and also if
+// gzip comes with a weight, which may be none.
+func Gzip(r *http.Request) bool {
+	for part := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		if strings.TrimSpace(part) == "gzip" {
+			return true
+		}
+	}
+	return false
 }
 
 // hasVersion tells whether the shape exists in that version and format.

@@ -123,3 +123,12 @@ func parseSchedule(text string) (err error) {
 	_, err = cron.ParseStandard(text)
 	return err
 }
+
+// ScheduleWarnings tell of a schedule that names its time zone, as only one from former versions may. The path is as upstream has it.
+func ScheduleWarnings(c *batchv1.CronJob) []string {
+	if !strings.Contains(c.Spec.Schedule, "TZ") {
+		return nil
+	}
+	return []string{"cannot use TZ or CRON_TZ in spec.spec.schedule, use timeZone instead, " +
+		"see https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"}
+}

@@ -41,7 +41,7 @@ func Row(s *discoveryv1.EndpointSlice) []any {
 		switch {
 		case p.Port != nil:
 			ports = append(ports, strconv.Itoa(int(*p.Port)))
-		case p.Name != nil && *p.Name != "":
+		case p.Name != nil:
 			ports = append(ports, *p.Name)
 		default:
 			ports = append(ports, "*")

@@ -153,13 +153,25 @@ func validateHint(name string, seen sets.Set[string], at *field.Path, check func
 	return append(errs, checks.Text(name, at, check)...)
 }
 
-// DropTopology drops what v1 has for reading only, unless the endpoints stay as they were. old is nil on create.
+// DropTopology drops what v1 has for reading only, unless the endpoints stay as they were. old is nil on create. Nodes that the
+// old slice named there are kept, lest who changes but a part of it lose them.
 func DropTopology(s, old *discoveryv1.EndpointSlice) {
-	if old != nil && apiequality.Semantic.DeepEqual(old.Endpoints, s.Endpoints) {
-		return
+	nodes := sets.New[string]()
+	if old != nil {
+		if apiequality.Semantic.DeepEqual(old.Endpoints, s.Endpoints) {
+			return
+		}
+		for i := range old.Endpoints {
+			nodes.Insert(old.Endpoints[i].DeprecatedTopology[corev1.LabelHostname])
+		}
 	}
 	for i := range s.Endpoints {
-		s.Endpoints[i].DeprecatedTopology = nil
+		e := &s.Endpoints[i]
+		node := e.DeprecatedTopology[corev1.LabelHostname]
+		if e.NodeName == nil && node != "" && nodes.Has(node) && len(validation.NameIsDNSSubdomain(node, false)) == 0 {
+			e.NodeName = &node
+		}
+		e.DeprecatedTopology = nil
 	}
 }
 

@@ -21,36 +21,24 @@ import (
 // classAnnotation named the class before the field did.
 const classAnnotation = "kubernetes.io/ingress.class"
 
-// ValidateIngress checks an ingress.
-func ValidateIngress(i *networkingv1.Ingress) field.ErrorList {
-	at := field.NewPath("spec")
-	var errs field.ErrorList
-	if len(i.Spec.Rules) == 0 && i.Spec.DefaultBackend == nil {
-		errs = append(errs, field.Invalid(at, i.Spec.Rules, "either `defaultBackend` or `rules` must be specified"))
-	}
-	if i.Spec.DefaultBackend != nil {
-		errs = append(errs, validateBackend(i.Spec.DefaultBackend, at.Child("defaultBackend"))...)
-	}
-	for n := range i.Spec.Rules {
-		errs = append(errs, validateRule(&i.Spec.Rules[n], at.Child("rules").Index(n))...)
-	}
-	for n, t := range i.Spec.TLS {
-		for h, host := range t.Hosts {
-			errs = append(errs, validateHost(host, at.Child("tls").Index(n).Child("hosts").Index(h))...)
-		}
-		if t.SecretName != "" {
-			errs = append(errs, checks.Text(t.SecretName, at.Child("tls").Index(n).Child("secretName"), checks.Subdomain)...)
-		}
-	}
-	if c := i.Spec.IngressClassName; c != nil {
-		errs = append(errs, checks.Text(*c, at.Child("ingressClassName"), checks.Subdomain)...)
-	}
-	return errs
+// IngressRules are what can be chosen of how ingresses are checked. The zero value is that of the release.
+type IngressRules struct {
+	StrictServiceNames bool // services are sent to by names that begin with a letter
 }
 
-// ValidateIngressCreate also refuses two ways of naming the class that disagree.
-func ValidateIngressCreate(i *networkingv1.Ingress) field.ErrorList {
-	errs := ValidateIngress(i)
+// nameCheck tells what is wrong with the name of a service.
+type nameCheck = func(name string) []string
+
+// ingressCheck is how one ingress is checked: what an old one had may stay in it.
+type ingressCheck struct {
+	service         nameCheck
+	anySecret       bool // no name of a secret is looked at
+	anyWildcardRule bool // nor where rules for wildcard hosts lead to
+}
+
+// Validate checks a new ingress: it must not name its class in two ways that disagree, either.
+func (r IngressRules) Validate(i *networkingv1.Ingress) field.ErrorList {
+	errs := validateIngress(i, ingressCheck{service: r.serviceNames(nil)})
 	if a, ok := i.Annotations[classAnnotation]; ok && i.Spec.IngressClassName != nil && a != *i.Spec.IngressClassName {
 		errs = append(errs, field.Invalid(field.NewPath("annotations").Child(classAnnotation), a,
 			"must match `ingressClassName` when both are specified"))
@@ -58,14 +46,93 @@ func ValidateIngressCreate(i *networkingv1.Ingress) field.ErrorList {
 	return errs
 }
 
+// ValidateUpdate checks a change.
+func (r IngressRules) ValidateUpdate(new, old *networkingv1.Ingress) field.ErrorList {
+	return validateIngress(new, ingressCheck{
+		service:   r.serviceNames(old),
+		anySecret: slices.ContainsFunc(old.Spec.TLS, func(t networkingv1.IngressTLS) bool { return len(validateSecret(t.SecretName, nil)) > 0 }),
+		anyWildcardRule: slices.ContainsFunc(old.Spec.Rules, func(rule networkingv1.IngressRule) bool {
+			return isWildcard(rule.Host) && len(validatePaths(rule.HTTP, nil, utilvalidation.IsDNS1035Label)) > 0 // strict names, as upstream has it
+		}),
+	})
+}
+
+func isWildcard(host string) bool { return strings.Contains(host, "*") }
+
+func validateSecret(name string, at *field.Path) field.ErrorList {
+	if name == "" {
+		return nil
+	}
+	return checks.Text(name, at, checks.Subdomain)
+}
+
+// serviceNames is how names of services are checked: an ingress that has one of the freer kind may have others.
+func (r IngressRules) serviceNames(old *networkingv1.Ingress) nameCheck {
+	if !r.StrictServiceNames || old != nil && slices.ContainsFunc(servicesOf(old), onlyRelaxed) {
+		return checks.Label
+	}
+	return utilvalidation.IsDNS1035Label
+}
+
+// servicesOf are the names of all services that an ingress sends to.
+func servicesOf(i *networkingv1.Ingress) (names []string) {
+	add := func(b *networkingv1.IngressBackend) {
+		if b.Service != nil {
+			names = append(names, b.Service.Name)
+		}
+	}
+	if b := i.Spec.DefaultBackend; b != nil {
+		add(b)
+	}
+	for _, rule := range i.Spec.Rules {
+		if rule.HTTP == nil {
+			continue
+		}
+		for n := range rule.HTTP.Paths {
+			add(&rule.HTTP.Paths[n].Backend)
+		}
+	}
+	return names
+}
+
+func onlyRelaxed(name string) bool {
+	return len(checks.Label(name)) == 0 && len(utilvalidation.IsDNS1035Label(name)) > 0
+}
+
+func validateIngress(i *networkingv1.Ingress, c ingressCheck) field.ErrorList {
+	at := field.NewPath("spec")
+	var errs field.ErrorList
+	if len(i.Spec.Rules) == 0 && i.Spec.DefaultBackend == nil {
+		errs = append(errs, field.Invalid(at, i.Spec.Rules, "either `defaultBackend` or `rules` must be specified"))
+	}
+	if i.Spec.DefaultBackend != nil {
+		errs = append(errs, validateBackend(i.Spec.DefaultBackend, at.Child("defaultBackend"), c.service)...)
+	}
+	for n := range i.Spec.Rules {
+		errs = append(errs, validateRule(&i.Spec.Rules[n], at.Child("rules").Index(n), c)...)
+	}
+	for n, t := range i.Spec.TLS {
+		for h, host := range t.Hosts {
+			errs = append(errs, validateHost(host, at.Child("tls").Index(n).Child("hosts").Index(h))...)
+		}
+		if !c.anySecret {
+			errs = append(errs, validateSecret(t.SecretName, at.Child("tls").Index(n).Child("secretName"))...)
+		}
+	}
+	if class := i.Spec.IngressClassName; class != nil {
+		errs = append(errs, checks.Text(*class, at.Child("ingressClassName"), checks.Subdomain)...)
+	}
+	return errs
+}
+
 func validateHost(host string, at *field.Path) field.ErrorList {
-	if strings.Contains(host, "*") {
+	if isWildcard(host) {
 		return checks.Text(host, at, utilvalidation.IsWildcardDNS1123Subdomain)
 	}
 	return checks.Text(host, at, utilvalidation.IsDNS1123Subdomain)
 }
 
-func validateRule(r *networkingv1.IngressRule, at *field.Path) field.ErrorList {
+func validateRule(r *networkingv1.IngressRule, at *field.Path, c ingressCheck) field.ErrorList {
 	var errs field.ErrorList
 	if r.Host != "" {
 		if netutils.ParseIPSloppy(r.Host) != nil {
@@ -73,20 +140,26 @@ func validateRule(r *networkingv1.IngressRule, at *field.Path) field.ErrorList {
 		}
 		errs = append(errs, validateHost(r.Host, at.Child("host"))...)
 	}
-	if r.HTTP == nil {
+	if isWildcard(r.Host) && c.anyWildcardRule {
 		return errs
 	}
-	paths := at.Child("http", "paths")
-	if len(r.HTTP.Paths) == 0 {
-		return append(errs, field.Required(paths, ""))
+	return append(errs, validatePaths(r.HTTP, at.Child("http", "paths"), c.service)...)
+}
+
+func validatePaths(http *networkingv1.HTTPIngressRuleValue, at *field.Path, service nameCheck) (errs field.ErrorList) {
+	if http == nil {
+		return nil
 	}
-	for i := range r.HTTP.Paths {
-		errs = append(errs, validatePath(&r.HTTP.Paths[i], paths.Index(i))...)
+	if len(http.Paths) == 0 {
+		return field.ErrorList{field.Required(at, "")}
+	}
+	for i := range http.Paths {
+		errs = append(errs, validatePath(&http.Paths[i], at.Index(i), service)...)
 	}
 	return errs
 }
 
-func validatePath(p *networkingv1.HTTPIngressPath, at *field.Path) field.ErrorList {
+func validatePath(p *networkingv1.HTTPIngressPath, at *field.Path, service nameCheck) field.ErrorList {
 	known := sets.New(networkingv1.PathTypeExact, networkingv1.PathTypePrefix, networkingv1.PathTypeImplementationSpecific)
 	if p.PathType == nil {
 		return field.ErrorList{field.Required(at.Child("pathType"), "pathType must be specified")}
@@ -114,10 +187,10 @@ func validatePath(p *networkingv1.HTTPIngressPath, at *field.Path) field.ErrorLi
 	default:
 		errs = append(errs, field.NotSupported(at.Child("pathType"), *p.PathType, sets.List(known)))
 	}
-	return append(errs, validateBackend(&p.Backend, at.Child("backend"))...)
+	return append(errs, validateBackend(&p.Backend, at.Child("backend"), service)...)
 }
 
-func validateBackend(b *networkingv1.IngressBackend, at *field.Path) field.ErrorList {
+func validateBackend(b *networkingv1.IngressBackend, at *field.Path, service nameCheck) field.ErrorList {
 	switch {
 	case b.Resource != nil && b.Service != nil:
 		return field.ErrorList{field.Invalid(at, "", "cannot set both resource and service backends")}
@@ -131,7 +204,7 @@ func validateBackend(b *networkingv1.IngressBackend, at *field.Path) field.Error
 	if b.Service.Name == "" {
 		errs = append(errs, field.Required(s.Child("name"), ""))
 	} else {
-		errs = append(errs, checks.Text(b.Service.Name, s.Child("name"), utilvalidation.IsDNS1123Label)...)
+		errs = append(errs, checks.Text(b.Service.Name, s.Child("name"), service)...)
 	}
 	port := b.Service.Port
 	switch {
@@ -190,12 +263,23 @@ func ValidateIngressStatus(new, old *networkingv1.Ingress) field.ErrorList {
 	return errs
 }
 
-// IngressWarnings tell a new ingress how its class is named today.
+// IngressWarnings tell a new ingress that doesn't know it how its class is named today.
 func IngressWarnings(new, old *networkingv1.Ingress) []string {
-	if _, ok := new.Annotations[classAnnotation]; !ok || old != nil {
+	if _, ok := new.Annotations[classAnnotation]; !ok || new.Spec.IngressClassName != nil || old != nil {
 		return nil
 	}
 	return []string{fmt.Sprintf("annotation %q is deprecated, please use 'spec.ingressClassName' instead", classAnnotation)}
+}
+
+// IngressStatusWarnings tell of addresses that can be written in a better way.
+func IngressStatusWarnings(new, _ *networkingv1.Ingress) []string {
+	var out []string
+	for n, i := range new.Status.LoadBalancer.Ingress {
+		if i.IP != "" {
+			out = append(out, utilvalidation.GetWarningsForIP(field.NewPath("status", "loadBalancer", "ingress").Index(n), i.IP)...)
+		}
+	}
+	return out
 }
 
 // IngressColumns are the columns of ingresses.
@@ -210,18 +294,6 @@ func IngressColumns() show.Columns {
 
 // IngressRow are the cells of an ingress.
 func IngressRow(i *networkingv1.Ingress) []any {
-	var hosts []string
-	for _, r := range i.Spec.Rules {
-		if r.Host != "" && len(hosts) < 3 {
-			hosts = append(hosts, r.Host)
-		}
-	}
-	names := strings.Join(hosts, ",")
-	if len(hosts) == 0 {
-		names = "*"
-	} else if n := named(i.Spec.Rules); n > len(hosts) {
-		names += fmt.Sprintf(" + %d more...", n-len(hosts))
-	}
 	ports := "80"
 	if len(i.Spec.TLS) > 0 {
 		ports = "80, 443"
@@ -239,17 +311,27 @@ func IngressRow(i *networkingv1.Ingress) []any {
 		}
 	}
 	slices.Sort(addresses)
-	return []any{i.Name, class, names, strings.Join(slices.Compact(addresses), ","), ports, show.Age(i.CreationTimestamp)}
+	return []any{i.Name, class, hosts(i.Spec.Rules), strings.Join(slices.Compact(addresses), ","), ports, show.Age(i.CreationTimestamp)}
 }
 
-func named(rules []networkingv1.IngressRule) int {
-	n := 0
-	for i := range rules {
-		if rules[i].Host != "" {
-			n++
+// hosts names the first three. How many more there are is told if a rule follows them, and counts all rules beyond three.
+func hosts(rules []networkingv1.IngressRule) string {
+	const most = 3
+	var list []string
+	more := ""
+	for _, r := range rules {
+		if len(list) == most {
+			more = fmt.Sprintf(" + %d more...", len(rules)-most)
+			break
+		}
+		if r.Host != "" {
+			list = append(list, r.Host)
 		}
 	}
-	return n
+	if len(list) == 0 {
+		return "*"
+	}
+	return strings.Join(list, ",") + more
 }
 
 // DefaultIngressClass sets the defaults of an ingress class.

@@ -182,3 +182,28 @@ func PolicyColumns() show.Columns {
 func PolicyRow(p *networkingv1.NetworkPolicy) []any {
 	return []any{p.Name, show.Selector(&p.Spec.PodSelector), show.Age(p.CreationTimestamp)}
 }
+
+// PolicyWarnings tell of blocks of addresses that can be written in a better way.
+func PolicyWarnings(new, _ *networkingv1.NetworkPolicy) []string {
+	var out []string
+	peers := func(list []networkingv1.NetworkPolicyPeer, at *field.Path) {
+		for i := range list {
+			b := list[i].IPBlock
+			if b == nil {
+				continue
+			}
+			at := at.Index(i).Child("ipBlock")
+			out = append(out, utilvalidation.GetWarningsForCIDR(at.Child("cidr"), b.CIDR)...)
+			for k, except := range b.Except {
+				out = append(out, utilvalidation.GetWarningsForCIDR(at.Child("except").Index(k), except)...)
+			}
+		}
+	}
+	for i := range new.Spec.Ingress {
+		peers(new.Spec.Ingress[i].From, field.NewPath("spec", "ingress").Index(i).Child("from"))
+	}
+	for i := range new.Spec.Egress {
+		peers(new.Spec.Egress[i].To, field.NewPath("spec", "egress").Index(i).Child("to"))
+	}
+	return out
+}

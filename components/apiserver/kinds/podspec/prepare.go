@@ -22,8 +22,8 @@ func PrepareCreate(p *corev1.Pod, now time.Time) []string {
 	DropDisabled(&p.Spec, nil)
 	noNegativeGrace(p)
 	p.Generation = 1
-	p.Status = corev1.PodStatus{Phase: corev1.PodPending}
-	p.Status.QOSClass = qos.GetPodQOS(p)
+	// A class of service that the client gives is taken: the one thing of the status that is.
+	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qos.GetPodQOS(p)}
 	if len(p.Spec.SchedulingGates) > 0 {
 		p.Status.Conditions = []corev1.PodCondition{{
 			Type: corev1.PodScheduled, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(now),

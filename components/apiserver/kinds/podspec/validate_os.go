@@ -21,6 +21,8 @@ func validateOS(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	return field.ErrorList{field.NotSupported(path.Child("os"), s.OS.Name, []corev1.OSName{corev1.Linux, corev1.Windows})}
 }
 
+func isWindows(s *corev1.PodSpec) bool { return s.OS != nil && s.OS.Name == corev1.Windows }
+
 func noWindows(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	const msg = "windows options cannot be set for a linux pod"
 	var errs field.ErrorList

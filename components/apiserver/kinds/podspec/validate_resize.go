@@ -18,10 +18,10 @@ func ValidateResize(new, old *corev1.Pod, meta field.ErrorList) field.ErrorList 
 	if _, mirror := old.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods cannot be resized")}
 	}
-	if old.Spec.OS != nil && old.Spec.OS.Name == corev1.Windows {
+	if isWindows(&old.Spec) {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "windows pods cannot be resized")}
 	}
-	if qos.ComputePodQOS(new) != qos.ComputePodQOS(old) {
+	if qos.ComputePodQOS(new) != qos.GetPodQOS(old) { // old may have been made with a class that it is not of
 		errs = append(errs, field.Invalid(path, new.Status.QOSClass, "Pod QOS Class may not change as a result of resizing"))
 	}
 	if !nodeResizes(old) {

@@ -76,7 +76,7 @@ func validatePodResources(s *corev1.PodSpec, claims sets.Set[string], at *field.
 	if r == nil {
 		return nil
 	}
-	if s.OS != nil && s.OS.Name == corev1.Windows {
+	if isWindows(s) {
 		return field.ErrorList{field.Forbidden(at, "may not be set for a windows pod")}
 	}
 	var errs field.ErrorList

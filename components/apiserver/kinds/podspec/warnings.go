@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -31,20 +32,16 @@ func TemplateWarnings(t *corev1.PodTemplateSpec, path *field.Path) []string {
 	meta := path.Child("metadata")
 	w := warner{spec: &t.Spec, path: path.Child("spec"), annotations: t.Annotations, meta: meta}
 	w.perContainer = func(c *corev1.Container) []string {
-		_, ok := t.Annotations[corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+c.Name]
-		own := c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil
-		whole := t.Spec.SecurityContext != nil && t.Spec.SecurityContext.AppArmorProfile != nil
-		if !ok || own || whole {
+		annotation, ok := t.Annotations[appArmorKey(c.Name)]
+		if !ok || ownAppArmor(c) != nil {
+			return nil
+		}
+		if whole := wholeAppArmor(&t.Spec); whole != nil && apiequality.Semantic.DeepEqual(whole, appArmorProfile(annotation)) {
 			return nil
 		}
 		return []string{appArmorWarning(c.Name, meta)}
 	}
 	return w.all()
-}
-
-func appArmorWarning(container string, meta *field.Path) string {
-	return fmt.Sprintf(`%s: deprecated since v1.30; use the "appArmorProfile" field instead`,
-		meta.Child("annotations").Key(corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+container))
 }
 
 // warner collects the warnings about a spec.
@@ -69,73 +66,15 @@ func (w *warner) all() []string {
 	w.bytes(s.Overhead, corev1.ResourceMemory, w.path, "overhead")
 	w.bytes(s.Overhead, corev1.ResourceEphemeralStorage, w.path, "overhead")
 	w.seccomp(corev1.SeccompPodAnnotationKey, s.SecurityContext != nil && s.SecurityContext.SeccompProfile != nil)
-	for i := range s.InitContainers {
-		w.container(&s.InitContainers[i], w.path.Child("initContainers").Index(i))
-	}
-	for i := range s.Containers {
-		w.container(&s.Containers[i], w.path.Child("containers").Index(i))
-	}
+	eachContainer(s, w.path, w.container)
 	w.ports()
+	w.portNames()
 	if seconds := s.TerminationGracePeriodSeconds; seconds != nil && *seconds < 0 {
 		w.add("%s: must be >= 0; negative values are invalid and will be treated as 1", w.path.Child("terminationGracePeriodSeconds"))
 	}
 	w.nullSelectors()
 	w.addresses()
 	return w.out
-}
-
-// renamedLabels are labels of nodes that have other names now.
-var renamedLabels = map[string]string{
-	"beta.kubernetes.io/arch":           `deprecated since v1.14; use "kubernetes.io/arch" instead`,
-	"beta.kubernetes.io/os":             `deprecated since v1.14; use "kubernetes.io/os" instead`,
-	corev1.LabelFailureDomainBetaRegion: `deprecated since v1.17; use "topology.kubernetes.io/region" instead`,
-	corev1.LabelFailureDomainBetaZone:   `deprecated since v1.17; use "topology.kubernetes.io/zone" instead`,
-	corev1.LabelInstanceType:            `deprecated since v1.17; use "node.kubernetes.io/instance-type" instead`,
-	"node-role.kubernetes.io/master":    `use "node-role.kubernetes.io/control-plane" instead`,
-}
-
-func (w *warner) labels() {
-	s := w.spec
-	for _, key := range sortedKeys(s.NodeSelector) {
-		if text := renamedLabels[key]; text != "" {
-			w.add("%s: %s", w.path.Child("nodeSelector").Key(key), text)
-		}
-	}
-	if s.Affinity != nil && s.Affinity.NodeAffinity != nil {
-		n, at := s.Affinity.NodeAffinity, w.path.Child("affinity", "nodeAffinity")
-		if r := n.RequiredDuringSchedulingIgnoredDuringExecution; r != nil {
-			for i := range r.NodeSelectorTerms {
-				w.term(&r.NodeSelectorTerms[i], false, at.Child("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").Index(i))
-			}
-		}
-		for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
-			w.term(&n.PreferredDuringSchedulingIgnoredDuringExecution[i].Preference, true,
-				at.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i).Child("preference"))
-		}
-	}
-	for i := range s.TopologySpreadConstraints {
-		c, at := &s.TopologySpreadConstraints[i], w.path.Child("topologySpreadConstraints").Index(i)
-		if text := renamedLabels[c.TopologyKey]; text != "" {
-			w.add("%s: %s is %s", at.Child("topologyKey"), c.TopologyKey, text)
-		}
-		if c.LabelSelector == nil {
-			w.nullSelector(at)
-		}
-	}
-}
-
-func (w *warner) term(t *corev1.NodeSelectorTerm, values bool, at *field.Path) {
-	for i := range t.MatchExpressions {
-		e, at := &t.MatchExpressions[i], at.Child("matchExpressions").Index(i)
-		if text := renamedLabels[e.Key]; text != "" {
-			w.add("%s: %s is %s", at.Child("key"), e.Key, text)
-		}
-		for j, v := range e.Values {
-			if problems := utilvalidation.IsValidLabelValue(v); values && len(problems) > 0 {
-				w.add("%s: %s is invalid, %s", at.Child("values").Index(j), v, strings.Join(problems, ","))
-			}
-		}
-	}
 }
 
 func (w *warner) nullSelector(at *field.Path) {
@@ -197,65 +136,24 @@ func (w *warner) container(c *corev1.Container, at *field.Path) {
 	}
 	seen := map[string]bool{}
 	for i, e := range c.Env {
-		// A value may be made of the one that it hides.
-		if seen[e.Name] && !strings.Contains(e.Value, "$("+e.Name+")") {
+		if seen[e.Name] && !extends(&e) {
 			w.add("%s: hides previous definition of %q, which may be dropped when using apply", at.Child("env").Index(i), e.Name)
 		}
 		seen[e.Name] = true
 	}
 }
 
+// extends reports whether a value is made of the one that it hides, and of something else.
+func extends(e *corev1.EnvVar) bool {
+	former := "$(" + e.Name + ")"
+	return e.ValueFrom == nil && e.Value != former && strings.Contains(e.Value, former)
+}
+
 // bytes finds an amount of bytes that is no whole number. The list lies below a path.
-func (w *warner) bytes(list corev1.ResourceList, name corev1.ResourceName, at *field.Path, below ...string) {
+func (w *warner) bytes(list corev1.ResourceList, name corev1.ResourceName, at *field.Path, below string, further ...string) {
 	if q, ok := list[name]; ok && q.MilliValue()%1000 != 0 {
-		w.add("%s: fractional byte value %q is invalid, must be an integer", at.Child(below[0], below[1:]...).Key(string(name)), q.String())
+		w.add("%s: fractional byte value %q is invalid, must be an integer", at.Child(below, further...).Key(string(name)), q.String())
 	}
-}
-
-// ports finds definitions of one port of the pod that say the same twice, or that can't hold both.
-func (w *warner) ports() {
-	type definition struct {
-		at   *field.Path
-		port corev1.ContainerPort
-	}
-	type key struct {
-		number   int32
-		protocol corev1.Protocol
-	}
-	before := map[key][]definition{}
-	visit := func(ports []corev1.ContainerPort, list string, at int) {
-		for i, p := range ports {
-			d := definition{w.path.Child(list).Index(at).Child("ports").Index(i), p}
-			if p.HostIP != "" && p.HostPort == 0 {
-				w.add("%s: hostIP set without hostPort: %+v", d.at, p)
-			}
-			k := key{p.ContainerPort, p.Protocol}
-			for _, other := range before[k] {
-				if how := collision(p, other.port); how != "" {
-					w.add("%s: %s port definition with %s", d.at, how, other.at)
-				}
-			}
-			before[k] = append(before[k], d)
-		}
-	}
-	for i := range w.spec.InitContainers {
-		visit(w.spec.InitContainers[i].Ports, "initContainers", i)
-	}
-	for i := range w.spec.Containers {
-		visit(w.spec.Containers[i].Ports, "containers", i)
-	}
-}
-
-func collision(a, b corev1.ContainerPort) string {
-	switch {
-	case a.HostPort == b.HostPort && a.HostIP == b.HostIP:
-		return "duplicate"
-	case a.HostPort == 0 || b.HostPort == 0:
-		return "overlapping"
-	case a.HostPort == b.HostPort && (a.HostIP == "" || b.HostIP == ""):
-		return "dangerously ambiguous"
-	}
-	return ""
 }
 
 func (w *warner) nullSelectors() {

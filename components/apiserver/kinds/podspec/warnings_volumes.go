@@ -41,15 +41,8 @@ func (w *warner) volumes() {
 }
 
 func (w *warner) claim(s *corev1.PersistentVolumeClaimSpec, at *field.Path) {
-	w.bytes(s.Resources.Requests, corev1.ResourceStorage, at.Child("resources", "requests"))
-	w.bytes(s.Resources.Limits, corev1.ResourceStorage, at.Child("resources", "limits"))
-}
-
-// NodeTermWarnings tells of labels of nodes that have another name by now.
-func NodeTermWarnings(t *corev1.NodeSelectorTerm, at *field.Path) []string {
-	w := warner{}
-	w.term(t, false, at)
-	return w.out
+	w.bytes(s.Resources.Requests, corev1.ResourceStorage, at, "resources", "requests")
+	w.bytes(s.Resources.Limits, corev1.ResourceStorage, at, "resources", "limits")
 }
 
 // ClaimWarnings tells of amounts in the spec of a persistent volume claim that are no whole numbers.

@@ -2,6 +2,7 @@
 package show
 
 import (
+	"cmp"
 	"fmt"
 	"sort"
 	"strings"
@@ -97,13 +98,10 @@ func Join[T ~string](list []T, sep string) string {
 // few is how many items of a long list are shown.
 const few = 3
 
-// Few joins the first items of a list and tells how many more there are; empty stands for none.
+// Few joins the first items of a list and tells how many more there are; empty stands for what comes out empty.
 func Few(list []string, empty string) string {
-	switch {
-	case len(list) == 0:
-		return empty
-	case len(list) > few:
+	if len(list) > few {
 		return fmt.Sprintf("%s + %d more...", strings.Join(list[:few], ","), len(list)-few)
 	}
-	return strings.Join(list, ",")
+	return cmp.Or(strings.Join(list, ","), empty)
 }
