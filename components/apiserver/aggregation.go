@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"quintet.dev/quintet/components/apiserver/aggregation"
+	"quintet.dev/quintet/components/apiserver/bootstrap"
 	"quintet.dev/quintet/components/apiserver/discovery"
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/handlers"
@@ -77,8 +78,5 @@ func (s *Server) ensureFirstObjects(ctx context.Context) error {
 
 // within is the address of the Service of API servers, for clients in the range of services.
 func (s *Server) within() discovery.Within {
-	return discovery.Within{Range: s.ranges[0], Address: netip.AddrPortFrom(s.ranges[0].Addr().Next(), servicePort).String()}
+	return discovery.Within{Range: s.ranges[0], Address: netip.AddrPortFrom(s.ranges[0].Addr().Next(), bootstrap.ServicePort).String()}
 }
-
-// servicePort is where the Service of API servers listens.
-const servicePort = 443

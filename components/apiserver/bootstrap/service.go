@@ -14,10 +14,10 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
-const (
-	serviceName = "kubernetes"
-	servicePort = 443
-)
+const serviceName = "kubernetes"
+
+// ServicePort is where the Service listens by which the cluster reaches API servers.
+const ServicePort = 443
 
 // reachable: without an address that others can use, or if nobody is to keep them, the Service has no endpoints.
 func (b *Bootstrap) reachable() bool {
@@ -40,7 +40,7 @@ func (b *Bootstrap) ensureService(ctx context.Context) error {
 			ClusterIP:       b.cfg.ServiceIP.String(),
 			SessionAffinity: corev1.ServiceAffinityNone,
 			Ports: []corev1.ServicePort{{
-				Name: "https", Protocol: corev1.ProtocolTCP, Port: servicePort, TargetPort: intstr.FromInt(b.cfg.SecurePort),
+				Name: "https", Protocol: corev1.ProtocolTCP, Port: ServicePort, TargetPort: intstr.FromInt(b.cfg.SecurePort),
 			}},
 		},
 	}

@@ -30,7 +30,7 @@ func persistentVolumes(deps Deps) *Kind {
 			PrepareUpdate: volumeParts.keepStatus,
 			Validate:      core.ValidateVolume,
 			ValidateAmong: func(new, old *corev1.PersistentVolume, meta MetaErrors) field.ErrorList {
-				return slices.Concat(meta.Object, core.ValidateVolume(new), meta.Object, core.ValidateVolumeUpdate(new, old))
+				return slices.Concat(meta.Object, core.ValidateVolumeAfter(new, old), meta.Object, core.ValidateVolumeUpdate(new, old))
 			},
 			Warnings:            core.VolumeWarnings,
 			ValidateName:        validation.NameIsDNSSubdomain,

@@ -120,7 +120,7 @@ func csiStorageCapacities() *Kind {
 		},
 		Strategy: strategy[*storagev1.CSIStorageCapacity]{
 			Validate:      storage.ValidateCapacity,
-			ValidateAmong: wholeFirst(whatever(storage.ValidateCapacity), storage.ValidateCapacityChange),
+			ValidateAmong: wholeFirst(storage.ValidateCapacityUpdate, storage.ValidateCapacityChange),
 			Warnings:      storage.CapacityWarnings,
 			ValidateName:  validation.NameIsDNSSubdomain,
 		},

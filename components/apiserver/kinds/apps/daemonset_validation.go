@@ -4,6 +4,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
@@ -12,12 +13,14 @@ import (
 var daemonSelection = selection{kind: "daemonset", pods: "DaemonSet"}
 
 // ValidateDaemonSet checks a daemon set.
-func ValidateDaemonSet(d *appsv1.DaemonSet) field.ErrorList { return validateDaemonSet(&d.Spec, nil) }
+func ValidateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
+	return validateDaemonSet(&d.Spec, nil, daemonSelection)
+}
 
-func validateDaemonSet(s *appsv1.DaemonSetSpec, old *corev1.PodTemplateSpec) field.ErrorList {
+func validateDaemonSet(s *appsv1.DaemonSetSpec, old *corev1.PodTemplateSpec, pods selection) field.ErrorList {
 	path := field.NewPath("spec")
-	selector, errs := daemonSelection.selector(s.Selector, path.Child("selector"))
-	errs = append(errs, daemonSelection.endless(&s.Template, old, selector, path.Child("template"))...)
+	selector, errs := pods.selector(s.Selector, path.Child("selector"))
+	errs = append(errs, pods.endless(&s.Template, old, selector, path.Child("template"))...)
 	errs = append(errs, checks.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
 	at := path.Child("updateStrategy")
 	switch s.UpdateStrategy.Type {
@@ -62,10 +65,12 @@ func validateDaemonRolling(r *appsv1.RollingUpdateDaemonSet, path *field.Path) f
 	return errs
 }
 
-// ValidateDaemonSetUpdate checks a change: the selector stays.
+// ValidateDaemonSetUpdate checks a change: the selector stays, even one with values that no label has.
 func ValidateDaemonSetUpdate(new, old *appsv1.DaemonSet) field.ErrorList {
 	errs := validation.ValidateImmutableField(new.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
-	return append(errs, validateDaemonSet(&new.Spec, &old.Spec.Template)...)
+	pods := daemonSelection
+	pods.options.AllowInvalidLabelValueInSelector = metavalidation.LabelSelectorHasInvalidLabelValue(old.Spec.Selector)
+	return append(errs, validateDaemonSet(&new.Spec, &old.Spec.Template, pods)...)
 }
 
 // ValidateDaemonSetStatus checks a change of the status.

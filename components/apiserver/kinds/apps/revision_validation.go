@@ -12,17 +12,22 @@ import (
 
 // ValidateRevision checks a controller revision: its data is one JSON object.
 func ValidateRevision(r *appsv1.ControllerRevision) field.ErrorList {
-	var errs field.ErrorList
+	errs := checks.NonNegative(r.Revision, field.NewPath("revision"))
 	data := field.NewPath("data")
-	if len(r.Data.Raw) == 0 && r.Data.Object == nil {
-		errs = append(errs, field.Required(data, "data is mandatory"))
-	} else if len(r.Data.Raw) > 0 {
-		var object map[string]any
-		if err := json.Unmarshal(r.Data.Raw, &object); err != nil {
-			errs = append(errs, field.Required(data, "data must be a valid JSON object"))
-		}
+	if len(r.Data.Raw) == 0 {
+		return append(errs, field.Required(data, "data is mandatory"))
 	}
-	return append(errs, checks.NonNegative(r.Revision, field.NewPath("revision"))...)
+	var content any
+	if err := json.Unmarshal(r.Data.Raw, &content); err != nil {
+		return append(errs, field.Invalid(data, "<value omitted>", "error parsing data: "+err.Error()))
+	}
+	if content == nil {
+		return append(errs, field.Required(data, "data is mandatory"))
+	}
+	if _, ok := content.(map[string]any); !ok {
+		errs = append(errs, field.Required(data, "data must be a valid JSON object"))
+	}
+	return errs
 }
 
 // ValidateRevisionUpdate checks a change: the data stays.

@@ -16,6 +16,7 @@ type selection struct {
 	pods     string // as the error about a deadline calls it
 	required bool
 	detail   string // of the error about a selector that can't be used
+	options  metavalidation.LabelSelectorValidationOptions
 }
 
 // selector checks a selector and returns it parsed: nil if it can't be used, and matching nothing if there is none.
@@ -25,7 +26,7 @@ func (w selection) selector(s *metav1.LabelSelector, at *field.Path) (labels.Sel
 		errs = append(errs, field.Required(at, ""))
 	}
 	if s != nil {
-		errs = metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at)
+		errs = metavalidation.ValidateLabelSelector(s, w.options, at)
 		if len(s.MatchLabels)+len(s.MatchExpressions) == 0 {
 			errs = append(errs, field.Invalid(at, s, "empty selector is invalid for "+w.kind))
 		}

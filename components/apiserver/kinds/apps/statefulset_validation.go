@@ -20,6 +20,7 @@ func ValidateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
 	return validateStatefulSet(&s.Spec, nil)
 }
 
+// validateStatefulSet checks a set; old is what it was before, itself to see whether that is valid still, and nil if it is new.
 func validateStatefulSet(s, old *appsv1.StatefulSetSpec) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validateManagement(s.PodManagementPolicy, path.Child("podManagementPolicy"))
@@ -45,8 +46,8 @@ func validateStatefulSet(s, old *appsv1.StatefulSetSpec) field.ErrorList {
 	if s.ServiceName != "" && old == nil {
 		errs = append(errs, checks.Text(s.ServiceName, path.Child("serviceName"), utilvalidation.IsDNS1123Label)...)
 	}
-	selector, more := statefulSelection.selector(s.Selector, path.Child("selector"))
-	errs = append(errs, more...)
+	selector, faults := statefulSelection.selector(s.Selector, path.Child("selector"))
+	errs = append(errs, faults...)
 	template := path.Child("template")
 	if selector != nil {
 		var was *corev1.PodTemplateSpec
@@ -55,8 +56,12 @@ func validateStatefulSet(s, old *appsv1.StatefulSetSpec) field.ErrorList {
 		}
 		t := podTemplate(s)
 		errs = append(errs, podspec.ValidateFound(t, selector, template)...)
-		errs = append(errs, podspec.ValidateTemplate(t, was, template)...)
-		errs = append(errs, podspec.ValidateTemplateMeta(t, template)...)
+		more := podspec.ValidateTemplate(t, was, template)
+		if len(more) > 0 && old != nil && old != s && len(validateStatefulSet(old, old)) > 0 {
+			more = nil // a set that has become invalid can still be scaled or mended
+		}
+		errs = append(errs, more...)
+		errs = append(errs, podspec.ValidateTemplateMeta(t, was, template)...)
 	}
 	return append(errs, podspec.ValidateEndless(&s.Template.Spec, statefulSelection.pods, template.Child("spec"))...)
 }

@@ -16,38 +16,46 @@ func parseIndexes(text string, completions *int32) ([]span, error) {
 		return nil, nil
 	}
 	var out []span
-	previous := -1
-	next := func(s string) (int, error) {
+	below := func(s string) (int, error) {
 		n, err := strconv.Atoi(s)
 		switch {
-		case err != nil || strings.HasPrefix(s, "-") || strings.HasPrefix(s, "+"):
+		case err != nil:
 			return 0, fmt.Errorf("cannot convert string to integer for index: %q", s)
 		case completions != nil && n >= int(*completions):
 			return 0, fmt.Errorf("too large index: %q", s)
-		case n <= previous:
-			return 0, fmt.Errorf("non-increasing order, previous: %d, current: %d", previous, n)
 		}
-		previous = n
 		return n, nil
 	}
+	previous := -1
 	for part := range strings.SplitSeq(text, ",") {
 		from, to, isRange := strings.Cut(part, "-")
 		if strings.Contains(to, "-") {
 			return nil, fmt.Errorf("the fragment %q violates the requirement that an index interval can have at most two parts separated by '-'", part)
 		}
-		first, err := next(from)
+		first, err := below(from)
 		if err != nil {
 			return nil, err
 		}
 		last := first
 		if isRange {
-			if last, err = next(to); err != nil {
+			if last, err = below(to); err != nil {
 				return nil, err
 			}
+			if last <= first {
+				return nil, notRising(first, last)
+			}
 		}
+		if first <= previous {
+			return nil, notRising(previous, first)
+		}
+		previous = last
 		out = append(out, span{first, last})
 	}
 	return out, nil
+}
+
+func notRising(previous, current int) error {
+	return fmt.Errorf("non-increasing order, previous: %d, current: %d", previous, current)
 }
 
 // overlap returns the first index that is in both lists.

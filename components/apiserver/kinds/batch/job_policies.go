@@ -140,9 +140,13 @@ func validateSuccessRule(r *batchv1.SuccessPolicyRule, s *batchv1.JobSpec, at *f
 	var errs field.ErrorList
 	total := 0
 	if r.SucceededIndexes != nil {
+		indexes := at.Child("succeededIndexes")
+		if len(*r.SucceededIndexes) > maxSucceededIndexes {
+			errs = append(errs, field.TooLong(indexes, "", maxSucceededIndexes))
+		}
 		list, err := parseIndexes(*r.SucceededIndexes, s.Completions)
 		if err != nil {
-			errs = append(errs, field.Invalid(at.Child("succeededIndexes"), *r.SucceededIndexes, "error parsing succeededIndexes: "+err.Error()))
+			errs = append(errs, field.Invalid(indexes, *r.SucceededIndexes, "error parsing succeededIndexes: "+err.Error()))
 		}
 		for _, span := range list {
 			total += span.last - span.first + 1

@@ -30,6 +30,10 @@ func ValidateJobStatus(new, old *batchv1.Job) field.ErrorList {
 	}
 	errs = append(errs, exclusive(s, path.Child("conditions"), batchv1.JobSuccessCriteriaMet, batchv1.JobFailed)...)
 	errs = append(errs, exclusive(s, path.Child("conditions"), batchv1.JobSuccessCriteriaMet, batchv1.JobFailureTarget)...)
+	if new.Spec.SuccessPolicy != nil && has(s, batchv1.JobComplete) && !has(s, batchv1.JobSuccessCriteriaMet) {
+		errs = append(errs, field.Invalid(path.Child("conditions"), field.OmitValueType{},
+			"cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"))
+	}
 	return append(errs, validateHistory(new, old, c, path)...)
 }
 
@@ -216,5 +220,9 @@ func validateHistory(new, old *batchv1.Job, c changes, path *field.Path) field.E
 		errs = append(errs, field.Invalid(path.Child("startTime"), s.StartTime, "field is immutable for unsuspended job once set"))
 	}
 	undone("", batchv1.JobSuccessCriteriaMet)
+	if has(was, batchv1.JobComplete) && !has(was, batchv1.JobSuccessCriteriaMet) && has(s, batchv1.JobSuccessCriteriaMet) {
+		errs = append(errs, field.Invalid(path.Child("conditions"), field.OmitValueType{},
+			"cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"))
+	}
 	return errs
 }

@@ -65,6 +65,11 @@ func TestJobStatusChanges(t *testing.T) {
 			is:   batchv1.JobStatus{Conditions: done, StartTime: &early, CompletionTime: &late, Terminating: ptr.To[int32](1)},
 			want: "status.terminating",
 		},
+		"complete without success, and then with it": {
+			was:  batchv1.JobStatus{Conditions: conditions(map[batchv1.JobConditionType]corev1.ConditionStatus{batchv1.JobComplete: corev1.ConditionTrue}), StartTime: &early, CompletionTime: &late},
+			is:   complete,
+			want: "status.conditions",
+		},
 		"no longer complete": {was: complete, is: batchv1.JobStatus{StartTime: &early}, want: "status.conditions"},
 	} {
 		errs := ValidateJobStatus(&batchv1.Job{Spec: c.spec, Status: c.is}, &batchv1.Job{Spec: c.spec, Status: c.was})

@@ -6,6 +6,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
@@ -13,14 +14,14 @@ import (
 
 // ValidateJobUpdate checks a changed job.
 func ValidateJobUpdate(new, old *batchv1.Job) field.ErrorList {
-	return validateJob(new, &old.Spec.Template)
+	return validateJob(new, &old.Spec)
 }
 
 // ValidateJobChange checks a change: what the job is stays; how much of it runs at once may change. It repeats some of
 // ValidateJobUpdate, as upstream does.
 func ValidateJobChange(new, old *batchv1.Job) field.ErrorList {
 	path, is, was := field.NewPath("spec"), &new.Spec, &old.Spec
-	errs := validateSelected(is, &was.Template, path)
+	errs := validateSelected(is, was, path)
 	errs = append(errs, keptCompletions(is, was, path.Child("completions"))...)
 	errs = append(errs, validation.ValidateImmutableField(is.Selector, was.Selector, path.Child("selector"))...)
 	errs = append(errs, keptTemplate(new, old, path.Child("template"))...)
@@ -42,13 +43,13 @@ func immutable(at *field.Path, value any) *field.Error {
 
 // keptCompletions checks that an indexed job grows or shrinks only as a whole (KEP-3715), and others don't.
 func keptCompletions(is, was *batchv1.JobSpec, at *field.Path) field.ErrorList {
-	if !indexed(is) || is.Completions == nil || was.Completions == nil {
-		if indexed(is) {
-			return nil // missing, which is told elsewhere
-		}
+	if !indexed(is) {
 		return validation.ValidateImmutableField(is.Completions, was.Completions, at)
 	}
-	if *is.Completions != *was.Completions && (is.Parallelism == nil || *is.Completions != *is.Parallelism) {
+	if is.Completions == nil || ptr.Equal(is.Completions, was.Completions) { // that they are missing is told elsewhere
+		return nil
+	}
+	if !ptr.Equal(is.Completions, is.Parallelism) {
 		return field.ErrorList{field.Invalid(at, *is.Completions, "can only be modified in tandem with spec.parallelism")}
 	}
 	return nil

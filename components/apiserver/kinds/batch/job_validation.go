@@ -18,20 +18,21 @@ import (
 
 // Bounds of jobs.
 const (
-	maxIndexed        = 100_000 // pods at once, and failed indexes, of an indexed job
-	maxIndexedOfMany  = 10_000  // the same where there are more indexes than that
-	maxPolicyRules    = 20
-	maxExitCodes      = 255
-	maxConditionTypes = 20
-	maxManagedBy      = 63
+	maxIndexed          = 100_000 // pods at once, and failed indexes, of an indexed job
+	maxIndexedOfMany    = 10_000  // the same where there are more indexes than that
+	maxPolicyRules      = 20
+	maxExitCodes        = 255
+	maxConditionTypes   = 20
+	maxManagedBy        = 63
+	maxSucceededIndexes = 64 * 1024 // bytes of a list of them
 )
 
 // ValidateJob checks a job.
 func ValidateJob(j *batchv1.Job) field.ErrorList { return validateJob(j, nil) }
 
-// validateJob checks a job; old is the template that it had before, nil if it is new.
-func validateJob(j *batchv1.Job, old *corev1.PodTemplateSpec) field.ErrorList {
-	errs := generated(j, old)
+// validateJob checks a job; old is what its spec was before, nil if it is new.
+func validateJob(j *batchv1.Job, old *batchv1.JobSpec) field.ErrorList {
+	errs := generated(j, templateOf(old))
 	errs = append(errs, validateSelected(&j.Spec, old, field.NewPath("spec"))...)
 	if s := &j.Spec; indexed(s) && s.Completions != nil && *s.Completions > 0 {
 		host := fmt.Sprintf("%s-%d", j.Name, *s.Completions-1)
@@ -41,6 +42,13 @@ func validateJob(j *batchv1.Job, old *corev1.PodTemplateSpec) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+func templateOf(s *batchv1.JobSpec) *corev1.PodTemplateSpec {
+	if s == nil {
+		return nil
+	}
+	return &s.Template
 }
 
 // generated checks that a job whose selector is made for it has such a selector, and its template the labels that are made
@@ -84,13 +92,15 @@ func hasLabels(t *corev1.PodTemplateSpec, keys ...string) bool {
 	return !slices.ContainsFunc(keys, func(key string) bool { _, ok := t.Labels[key]; return !ok })
 }
 
-// validateSelected checks the spec of a job, with a selector that finds its pods.
-func validateSelected(s *batchv1.JobSpec, old *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
-	errs := validateJobSpec(s, old, path)
+// validateSelected checks the spec of a job, with a selector that finds its pods. One with values that no label has may stay.
+func validateSelected(s, old *batchv1.JobSpec, path *field.Path) field.ErrorList {
+	errs := validateJobSpec(s, templateOf(old), path)
+	var options metavalidation.LabelSelectorValidationOptions
+	options.AllowInvalidLabelValueInSelector = old != nil && metavalidation.LabelSelectorHasInvalidLabelValue(old.Selector)
 	if s.Selector == nil {
 		errs = append(errs, field.Required(path.Child("selector"), ""))
 	} else {
-		errs = append(errs, metavalidation.ValidateLabelSelector(s.Selector, metavalidation.LabelSelectorValidationOptions{}, path.Child("selector"))...)
+		errs = append(errs, metavalidation.ValidateLabelSelector(s.Selector, options, path.Child("selector"))...)
 	}
 	if selector, err := metav1.LabelSelectorAsSelector(s.Selector); err == nil && !selector.Matches(labels.Set(s.Template.Labels)) {
 		errs = append(errs, field.Invalid(path.Child("template", "metadata", "labels"), s.Template.Labels,

@@ -234,8 +234,12 @@ func parseChain(data []byte) error {
 		if len(block.Headers) > 0 {
 			return errors.New("no PEM block headers are permitted")
 		}
-		if _, err := x509.ParseCertificates(block.Bytes); err != nil {
+		certificates, err := x509.ParseCertificates(block.Bytes)
+		if err != nil {
 			return err
+		}
+		if len(certificates) == 0 {
+			return errors.New("found CERTIFICATE PEM block containing 0 certificates")
 		}
 		n++
 	}

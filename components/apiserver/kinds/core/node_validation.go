@@ -1,7 +1,6 @@
 package core
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -100,10 +99,11 @@ func validateNodeAnnotations(n *corev1.Node) field.ErrorList {
 	path := field.NewPath("metadata", "annotations")
 	if text := n.Annotations[corev1.TaintsAnnotationKey]; text != "" {
 		var taints []corev1.Taint
-		if err := json.Unmarshal([]byte(text), &taints); err != nil {
+		if err := podspec.ReadUnversioned(text, &taints); err != nil {
 			errs = append(errs, field.Invalid(path, corev1.TaintsAnnotationKey, err.Error()))
+		} else {
+			errs = append(errs, validateTaints(taints, path.Child(corev1.TaintsAnnotationKey))...)
 		}
-		errs = append(errs, validateTaints(taints, path.Child(corev1.TaintsAnnotationKey))...)
 	}
 	avoided, err := scheduling.GetAvoidPodsFromNodeAnnotations(n.Annotations)
 	if err != nil {

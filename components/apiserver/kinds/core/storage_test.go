@@ -92,3 +92,33 @@ func TestGroupsOfSources(t *testing.T) {
 		t.Error(errs)
 	}
 }
+
+// TestValuesThatWereThere: a volume and a claim may keep values that no label has.
+func TestValuesThatWereThere(t *testing.T) {
+	v := &corev1.PersistentVolume{Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "k", Operator: "In", Values: []string{"a b"}}}}}}}}}
+	of := func(errs field.ErrorList, at string) (n int) {
+		for _, err := range errs {
+			if err.Field == at {
+				n++
+			}
+		}
+		return n
+	}
+	const nodes = "spec.nodeAffinity.required.nodeSelectorTerms[0].matchExpressions[0].values[0]"
+	if of(ValidateVolume(v), nodes) != 1 || of(ValidateVolumeUpdate(v, &corev1.PersistentVolume{}), nodes) != 1 {
+		t.Error("a volume may get them")
+	}
+	if errs := slices.Concat(ValidateVolumeAfter(v, v), ValidateVolumeUpdate(v, v)); of(errs, nodes) > 0 {
+		t.Error(errs)
+	}
+	c := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{Selector: &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "k", Operator: "In", Values: []string{"a b"}}}}}}
+	const values = "spec.selector.matchExpressions[0].values[0]"
+	if of(ValidateClaim(c), values) != 1 || of(ValidateClaimUpdate(c, &corev1.PersistentVolumeClaim{}), values) != 1 {
+		t.Error("a claim may get them")
+	}
+	if errs := ValidateClaimUpdate(c, c); of(errs, values) > 0 {
+		t.Error(errs)
+	}
+}

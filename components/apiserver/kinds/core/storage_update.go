@@ -29,7 +29,7 @@ var renamedLabels = map[string]string{
 
 // ValidateVolumeUpdate checks a change, where the data is stays, and most of the volume, which upstream has checked before.
 func ValidateVolumeUpdate(new, old *corev1.PersistentVolume) field.ErrorList {
-	errs := validateVolume(new)
+	errs := validateVolume(new, old)
 	is, was := new.Spec.PersistentVolumeSource.DeepCopy(), old.Spec.PersistentVolumeSource.DeepCopy()
 	if is.CSI != nil && was.CSI != nil && was.CSI.ControllerExpandSecretRef == nil {
 		is.CSI.ControllerExpandSecretRef = nil // may be added

@@ -12,7 +12,12 @@ import (
 
 // ValidateVolume checks a persistent volume, and what an annotation says of how it is mounted.
 func ValidateVolume(v *corev1.PersistentVolume) field.ErrorList {
-	errs := validateVolume(v)
+	return ValidateVolumeAfter(v, nil)
+}
+
+// ValidateVolumeAfter does so where a volume was another before: old, nil if it is new.
+func ValidateVolumeAfter(v, old *corev1.PersistentVolume) field.ErrorList {
+	errs := validateVolume(v, old)
 	if _, has := v.Annotations[corev1.MountOptionAnnotation]; has && !takesMountOptions(&v.Spec.PersistentVolumeSource) {
 		errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations", corev1.MountOptionAnnotation),
 			"may not specify mount options for this volume type"))
@@ -27,7 +32,7 @@ func takesMountOptions(s *corev1.PersistentVolumeSource) bool {
 		s.VsphereVolume != nil || s.AzureDisk != nil || s.PhotonPersistentDisk != nil
 }
 
-func validateVolume(v *corev1.PersistentVolume) field.ErrorList {
+func validateVolume(v, old *corev1.PersistentVolume) field.ErrorList {
 	path, s := field.NewPath("spec"), &v.Spec
 	var errs field.ErrorList
 	if len(s.AccessModes) == 0 {
@@ -56,7 +61,7 @@ func validateVolume(v *corev1.PersistentVolume) field.ErrorList {
 		if s.NodeAffinity.Required == nil {
 			errs = append(errs, field.Required(at, "must specify required node constraints"))
 		} else {
-			errs = append(errs, podspec.NodeSelector(s.NodeAffinity.Required, at)...)
+			errs = append(errs, podspec.NodeSelectorUpdate(s.NodeAffinity.Required, requiredNodes(old), at)...)
 		}
 	}
 	errs = append(errs, validateVolumeSource(s, v.Name, path)...)
@@ -82,6 +87,14 @@ func validateVolume(v *corev1.PersistentVolume) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// requiredNodes is the selector of the nodes from which a volume can be reached, if there are a volume and a selector.
+func requiredNodes(v *corev1.PersistentVolume) *corev1.NodeSelector {
+	if v == nil || v.Spec.NodeAffinity == nil {
+		return nil
+	}
+	return v.Spec.NodeAffinity.Required
 }
 
 // InlineVolume checks a volume that an attachment describes itself: one of a CSI driver, without what only a volume of

@@ -160,6 +160,10 @@ const maxISCSIName = 64
 
 func iscsi(v *corev1.ISCSIPersistentVolumeSource, pv string, at *field.Path) field.ErrorList {
 	errs := checks.Required(v.TargetPortal, at.Child("targetPortal"))
+	if v.InitiatorName != nil && len(pv+":"+v.TargetPortal) > maxISCSIName {
+		errs = append(errs, field.Invalid(at.Child("targetportal"), v.TargetPortal,
+			"Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified."))
+	}
 	errs = append(errs, checks.Required(v.IQN, at.Child("iqn"))...)
 	if v.IQN != "" && !isISCSIName(v.IQN) {
 		errs = append(errs, field.Invalid(at.Child("iqn"), v.IQN, "must be valid format"))
@@ -173,14 +177,8 @@ func iscsi(v *corev1.ISCSIPersistentVolumeSource, pv string, at *field.Path) fie
 	case v.DiscoveryCHAPAuth || v.SessionCHAPAuth:
 		errs = append(errs, field.Required(at.Child("secretRef"), ""))
 	}
-	if v.InitiatorName != nil {
-		if !isISCSIName(*v.InitiatorName) {
-			errs = append(errs, field.Invalid(at.Child("initiatorname"), *v.InitiatorName, "must be valid format"))
-		}
-		if len(pv+":"+v.TargetPortal) > maxISCSIName {
-			errs = append(errs, field.Invalid(at.Child("targetportal"), v.TargetPortal,
-				"Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified."))
-		}
+	if v.InitiatorName != nil && !isISCSIName(*v.InitiatorName) {
+		errs = append(errs, field.Invalid(at.Child("initiatorname"), *v.InitiatorName, "must be valid format"))
 	}
 	return errs
 }

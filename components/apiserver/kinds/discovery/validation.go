@@ -81,7 +81,13 @@ func validateAddress(a string, kind discoveryv1.AddressType, list *field.Path, i
 	at := list.Index(i)
 	switch kind {
 	case discoveryv1.AddressTypeIPv4, discoveryv1.AddressTypeIPv6:
-		if errs := utilvalidation.IsValidIP(at, a); len(errs) > 0 {
+		valid := utilvalidation.IsValidIP
+		if kind == discoveryv1.AddressTypeIPv4 { // an IPv6 address is refused as such, in whatever form
+			valid = func(at *field.Path, a string) field.ErrorList {
+				return utilvalidation.IsValidIPForLegacyField(at, a, true, nil)
+			}
+		}
+		if errs := valid(at, a); len(errs) > 0 {
 			return errs
 		}
 		var errs field.ErrorList

@@ -1,7 +1,7 @@
 package networking
 
 import (
-	"net/netip"
+	"net"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	netutils "k8s.io/utils/net"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 	"quintet.dev/quintet/components/apiserver/kinds/show"
@@ -45,15 +46,25 @@ func policyTypes(p *networkingv1.NetworkPolicy) {
 }
 
 // ValidatePolicy checks a network policy.
-func ValidatePolicy(p *networkingv1.NetworkPolicy) field.ErrorList { return validatePolicy(p, nil) }
+func ValidatePolicy(p *networkingv1.NetworkPolicy) field.ErrorList {
+	return validatePolicy(p, legacy{})
+}
 
-// ValidatePolicyUpdate checks a change; blocks that were there before need not be in canonical form.
+// legacy is what may stay in a policy as it was there before.
+type legacy struct {
+	blocks    []string // of addresses, in whatever form
+	selectors metavalidation.LabelSelectorValidationOptions
+}
+
+// ValidatePolicyUpdate checks a change; blocks that were there before need not be in canonical form, and of a policy whose own
+// selector was bad, none of the selectors needs values that labels can have.
 func ValidatePolicyUpdate(new, old *networkingv1.NetworkPolicy) field.ErrorList {
-	var known []string
+	var known legacy
+	known.selectors.AllowInvalidLabelValueInSelector = len(known.selector(&old.Spec.PodSelector, nil)) > 0
 	collect := func(peers []networkingv1.NetworkPolicyPeer) {
 		for _, p := range peers {
 			if p.IPBlock != nil {
-				known = append(append(known, p.IPBlock.CIDR), p.IPBlock.Except...)
+				known.blocks = append(append(known.blocks, p.IPBlock.CIDR), p.IPBlock.Except...)
 			}
 		}
 	}
@@ -66,9 +77,9 @@ func ValidatePolicyUpdate(new, old *networkingv1.NetworkPolicy) field.ErrorList 
 	return validatePolicy(new, known)
 }
 
-func validatePolicy(p *networkingv1.NetworkPolicy, known []string) field.ErrorList {
+func validatePolicy(p *networkingv1.NetworkPolicy, known legacy) field.ErrorList {
 	at := field.NewPath("spec")
-	errs := selector(&p.Spec.PodSelector, at.Child("podSelector"))
+	errs := known.selector(&p.Spec.PodSelector, at.Child("podSelector"))
 	for i, r := range p.Spec.Ingress {
 		rule := at.Child("ingress").Index(i)
 		errs = append(errs, policyPorts(r.Ports, rule.Child("ports"))...)
@@ -88,8 +99,8 @@ func validatePolicy(p *networkingv1.NetworkPolicy, known []string) field.ErrorLi
 	return errs
 }
 
-func selector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
-	return metavalidation.ValidateLabelSelector(s, metavalidation.LabelSelectorValidationOptions{}, at)
+func (l legacy) selector(s *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	return metavalidation.ValidateLabelSelector(s, l.selectors, at)
 }
 
 func policyPorts(ports []networkingv1.NetworkPolicyPort, path *field.Path) field.ErrorList {
@@ -127,16 +138,16 @@ func policyPorts(ports []networkingv1.NetworkPolicyPort, path *field.Path) field
 	return errs
 }
 
-func policyPeers(peers []networkingv1.NetworkPolicyPeer, path *field.Path, known []string) field.ErrorList {
+func policyPeers(peers []networkingv1.NetworkPolicyPeer, path *field.Path, known legacy) field.ErrorList {
 	var errs field.ErrorList
 	for i := range peers {
 		p, at := &peers[i], path.Index(i)
 		pods := p.PodSelector != nil || p.NamespaceSelector != nil
 		if p.PodSelector != nil {
-			errs = append(errs, selector(p.PodSelector, at.Child("podSelector"))...)
+			errs = append(errs, known.selector(p.PodSelector, at.Child("podSelector"))...)
 		}
 		if p.NamespaceSelector != nil {
-			errs = append(errs, selector(p.NamespaceSelector, at.Child("namespaceSelector"))...)
+			errs = append(errs, known.selector(p.NamespaceSelector, at.Child("namespaceSelector"))...)
 		}
 		if p.IPBlock != nil {
 			errs = append(errs, policyBlock(p.IPBlock, at.Child("ipBlock"), known)...)
@@ -151,26 +162,31 @@ func policyPeers(peers []networkingv1.NetworkPolicyPeer, path *field.Path, known
 	return errs
 }
 
-func policyBlock(b *networkingv1.IPBlock, at *field.Path, known []string) field.ErrorList {
+func policyBlock(b *networkingv1.IPBlock, at *field.Path, known legacy) field.ErrorList {
 	if b.CIDR == "" {
 		return field.ErrorList{field.Required(at.Child("cidr"), "")}
 	}
-	errs := utilvalidation.IsValidCIDRForLegacyField(at.Child("cidr"), b.CIDR, true, known)
-	whole, err := netip.ParsePrefix(b.CIDR)
+	errs := utilvalidation.IsValidCIDRForLegacyField(at.Child("cidr"), b.CIDR, true, known.blocks)
+	// Blocks that were there before may have any form.
+	_, whole, err := netutils.ParseCIDRSloppy(b.CIDR)
 	if err != nil { // nothing can be a part of it
 		return errs
 	}
 	for i, except := range b.Except {
 		p := at.Child("except").Index(i)
-		if more := utilvalidation.IsValidCIDRForLegacyField(p, except, true, known); len(more) > 0 {
-			errs = append(errs, more...)
-			continue
-		}
-		if part, bad := netip.ParsePrefix(except); bad == nil && (!whole.Contains(part.Addr()) || part.Bits() <= whole.Bits()) {
+		errs = append(errs, utilvalidation.IsValidCIDRForLegacyField(p, except, true, known.blocks)...)
+		if _, part, err := netutils.ParseCIDRSloppy(except); err == nil && !strictSubset(part, whole) {
 			errs = append(errs, field.Invalid(p, except, "must be a strict subset of `cidr`"))
 		}
 	}
 	return errs
+}
+
+// strictSubset reports whether a block is a part of another that is larger.
+func strictSubset(part, whole *net.IPNet) bool {
+	partBits, _ := part.Mask.Size()
+	wholeBits, _ := whole.Mask.Size()
+	return whole.Contains(part.IP) && partBits > wholeBits
 }
 
 // PolicyColumns are the columns of network policies.

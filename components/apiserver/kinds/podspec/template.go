@@ -10,11 +10,8 @@ import (
 
 // ValidateTemplate checks a pod template; old is what it was before, nil if it is new.
 func ValidateTemplate(t, old *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
-	var was *corev1.PodSpec
-	if old != nil {
-		was = &old.Spec
-	}
-	errs := ValidateTemplateMeta(t, path)
+	was := beforeTemplate(old)
+	errs := validateTemplateMeta(t, was, path)
 	errs = append(errs, validateSpec(&t.Spec, was, nil, path.Child("spec"))...)
 	errs = append(errs, validateProfilesAgree(t.Annotations, &t.Spec, path.Child("spec"))...)
 	if len(t.Spec.EphemeralContainers) > 0 {
@@ -23,11 +20,15 @@ func ValidateTemplate(t, old *corev1.PodTemplateSpec, path *field.Path) field.Er
 	return errs
 }
 
-// ValidateTemplateMeta checks the metadata of a pod template.
-func ValidateTemplateMeta(t *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+// ValidateTemplateMeta checks the metadata of a pod template; old is what it was before, nil if it is new.
+func ValidateTemplateMeta(t, old *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+	return validateTemplateMeta(t, beforeTemplate(old), path)
+}
+
+func validateTemplateMeta(t *corev1.PodTemplateSpec, old *before, path *field.Path) field.ErrorList {
 	errs := metavalidation.ValidateLabels(t.Labels, path.Child("labels"))
 	errs = append(errs, validation.ValidateAnnotations(t.Annotations, path.Child("annotations"))...)
-	return append(errs, validateAnnotations(t.Annotations, &t.Spec, path.Child("annotations"))...)
+	return append(errs, validateAnnotations(t.Annotations, &t.Spec, old, path.Child("annotations"))...)
 }
 
 // ValidateFound checks that a selector finds the pods of a template. An empty one was refused before.

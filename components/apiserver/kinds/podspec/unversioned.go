@@ -2,6 +2,9 @@ package podspec
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,4 +91,19 @@ func unversionedSecurity(s *corev1.PodSpec, sc *corev1.PodSecurityContext) any {
 		sc.SupplementalGroups, sc.SupplementalGroupsPolicy, sc.FSGroup, sc.FSGroupChangePolicy, show(sc.Sysctls),
 		show(sc.SeccompProfile), show(sc.AppArmorProfile), sc.SELinuxChangePolicy,
 	}
+}
+
+// ReadUnversioned reads a value of the core group out of an annotation. What is wrong with it is told of the types into which
+// upstream's API server reads it, whose fields are called as in Go.
+func ReadUnversioned(text string, into any) error {
+	err := json.Unmarshal([]byte(text), into)
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	where := "value"
+	if wrong.Field != "" {
+		where = "struct field " + wrong.Struct + "." + strings.ToUpper(wrong.Field[:1]) + wrong.Field[1:]
+	}
+	return fmt.Errorf("json: cannot unmarshal %s into Go %s of type %s", wrong.Value, where, strings.Replace(wrong.Type.String(), "v1.", "core.", 1))
 }

@@ -8,13 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
-func validateAffinity(a *corev1.Affinity, path *field.Path) field.ErrorList {
+func validateAffinity(a *corev1.Affinity, old *before, path *field.Path) field.ErrorList {
 	if a == nil {
 		return nil
 	}
@@ -22,7 +23,7 @@ func validateAffinity(a *corev1.Affinity, path *field.Path) field.ErrorList {
 	if n := a.NodeAffinity; n != nil {
 		at := path.Child("nodeAffinity")
 		if n.RequiredDuringSchedulingIgnoredDuringExecution != nil {
-			errs = append(errs, NodeSelector(n.RequiredDuringSchedulingIgnoredDuringExecution,
+			errs = append(errs, NodeSelectorUpdate(n.RequiredDuringSchedulingIgnoredDuringExecution, old.nodes(),
 				at.Child("requiredDuringSchedulingIgnoredDuringExecution"))...)
 		}
 		for i := range n.PreferredDuringSchedulingIgnoredDuringExecution {
@@ -32,11 +33,11 @@ func validateAffinity(a *corev1.Affinity, path *field.Path) field.ErrorList {
 		}
 	}
 	if p := a.PodAffinity; p != nil {
-		errs = append(errs, podTerms(p.RequiredDuringSchedulingIgnoredDuringExecution,
+		errs = append(errs, old.podTerms(p.RequiredDuringSchedulingIgnoredDuringExecution,
 			p.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("podAffinity"))...)
 	}
 	if p := a.PodAntiAffinity; p != nil {
-		errs = append(errs, podTerms(p.RequiredDuringSchedulingIgnoredDuringExecution,
+		errs = append(errs, old.podTerms(p.RequiredDuringSchedulingIgnoredDuringExecution,
 			p.PreferredDuringSchedulingIgnoredDuringExecution, path.Child("podAntiAffinity"))...)
 	}
 	return errs
@@ -51,19 +52,38 @@ func weight(w int32, at *field.Path) field.ErrorList {
 
 // NodeSelector checks a selector of nodes.
 func NodeSelector(s *corev1.NodeSelector, path *field.Path) field.ErrorList {
+	return nodeSelector(s, true, path)
+}
+
+// NodeSelectorUpdate does so for a change: the old one may have had values that no label can have, and may have been none.
+func NodeSelectorUpdate(s, old *corev1.NodeSelector, path *field.Path) field.ErrorList {
+	errs := nodeSelector(s, true, path)
+	if len(errs) > 0 && old != nil && slices.ContainsFunc(old.NodeSelectorTerms, hasBadValues) {
+		return nodeSelector(s, false, path)
+	}
+	return errs
+}
+
+func hasBadValues(t corev1.NodeSelectorTerm) bool {
+	return slices.ContainsFunc(t.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
+		return slices.ContainsFunc(r.Values, func(v string) bool { return len(utilvalidation.IsValidLabelValue(v)) > 0 })
+	})
+}
+
+func nodeSelector(s *corev1.NodeSelector, values bool, path *field.Path) field.ErrorList {
 	terms := path.Child("nodeSelectorTerms")
 	if len(s.NodeSelectorTerms) == 0 {
 		return field.ErrorList{field.Required(terms, "must have at least one node selector term")}
 	}
 	var errs field.ErrorList
 	for i := range s.NodeSelectorTerms {
-		errs = append(errs, nodeTerm(&s.NodeSelectorTerms[i], true, terms.Index(i))...)
+		errs = append(errs, nodeTerm(&s.NodeSelectorTerms[i], values, terms.Index(i))...)
 	}
 	return errs
 }
 
 // nodeTerm checks a term. Only a required one has to be made of values that a label can have.
-func nodeTerm(t *corev1.NodeSelectorTerm, required bool, path *field.Path) field.ErrorList {
+func nodeTerm(t *corev1.NodeSelectorTerm, values bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range t.MatchExpressions {
 		r, at := &t.MatchExpressions[i], path.Child("matchExpressions").Index(i)
@@ -85,7 +105,7 @@ func nodeTerm(t *corev1.NodeSelectorTerm, required bool, path *field.Path) field
 		}
 		errs = append(errs, checks.LabelKey(r.Key, at.Child("key"))...)
 		for j, v := range r.Values {
-			if required {
+			if values {
 				errs = append(errs, problems(v, at.Child("values").Index(j), utilvalidation.IsValidLabelValue)...)
 			}
 		}
@@ -116,22 +136,22 @@ func nodeField(r *corev1.NodeSelectorRequirement, at *field.Path) field.ErrorLis
 	return errs
 }
 
-func podTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, path *field.Path) field.ErrorList {
+func (b *before) podTerms(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range required {
-		errs = append(errs, podTerm(&required[i], path.Child("requiredDuringSchedulingIgnoredDuringExecution").Index(i))...)
+		errs = append(errs, b.podTerm(&required[i], path.Child("requiredDuringSchedulingIgnoredDuringExecution").Index(i))...)
 	}
 	for i := range preferred {
 		at := path.Child("preferredDuringSchedulingIgnoredDuringExecution").Index(i)
 		errs = append(errs, weight(preferred[i].Weight, at.Child("weight"))...)
-		errs = append(errs, podTerm(&preferred[i].PodAffinityTerm, at.Child("podAffinityTerm"))...)
+		errs = append(errs, b.podTerm(&preferred[i].PodAffinityTerm, at.Child("podAffinityTerm"))...)
 	}
 	return errs
 }
 
-func podTerm(t *corev1.PodAffinityTerm, at *field.Path) field.ErrorList {
-	errs := selector(t.LabelSelector, at.Child("labelSelector"))
-	errs = append(errs, selector(t.NamespaceSelector, at.Child("namespaceSelector"))...)
+func (b *before) podTerm(t *corev1.PodAffinityTerm, at *field.Path) field.ErrorList {
+	errs := b.selector(t.LabelSelector, at.Child("labelSelector"))
+	errs = append(errs, b.selector(t.NamespaceSelector, at.Child("namespaceSelector"))...)
 	for _, name := range t.Namespaces {
 		errs = append(errs, problems(name, at.Child("namespace"), namespaceName)...)
 	}
@@ -164,6 +184,35 @@ func ownKeys(keys []string, s *metav1.LabelSelector, path *field.Path) field.Err
 	var errs field.ErrorList
 	for i, key := range keys {
 		errs = append(errs, checks.LabelKey(key, path.Index(i))...)
+	}
+	return errs
+}
+
+// mergedKeys checks keys whose values were taken from the pod into the selector already.
+func mergedKeys(keys []string, s *metav1.LabelSelector, at *field.Path) field.ErrorList {
+	errs := ownKeys(keys, s, at.Child("matchLabelKeys"))
+	if s != nil {
+		errs = append(errs, ownTwice(keys, s, at)...)
+	}
+	return errs
+}
+
+// unmergedKeys checks keys of which the selector may say nothing.
+func unmergedKeys(keys []string, s *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if s == nil {
+		errs = append(errs, field.Forbidden(path, "must not be specified when labelSelector is not set"))
+		s = &metav1.LabelSelector{}
+	}
+	spoken := sets.KeySet(s.MatchLabels)
+	for _, r := range s.MatchExpressions {
+		spoken.Insert(r.Key)
+	}
+	for i, key := range keys {
+		errs = append(errs, checks.LabelKey(key, path.Index(i))...)
+		if spoken.Has(key) {
+			errs = append(errs, field.Invalid(path.Index(i), key, "exists in both matchLabelKeys and labelSelector"))
+		}
 	}
 	return errs
 }

@@ -1,7 +1,6 @@
 package podspec
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -16,8 +15,8 @@ func isMirror(meta *metav1.ObjectMeta) bool {
 	return ok
 }
 
-// validateAnnotations checks the annotations of a pod or template that have a meaning.
-func validateAnnotations(annotations map[string]string, s *corev1.PodSpec, path *field.Path) field.ErrorList {
+// validateAnnotations checks the annotations of a pod or template that have a meaning; old is what it was before.
+func validateAnnotations(annotations map[string]string, s *corev1.PodSpec, old *before, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if mirror, ok := annotations[corev1.MirrorPodAnnotationKey]; ok && s.NodeName == "" {
 		errs = append(errs, field.Invalid(path.Key(corev1.MirrorPodAnnotationKey), mirror,
@@ -25,13 +24,13 @@ func validateAnnotations(annotations map[string]string, s *corev1.PodSpec, path 
 	}
 	if text := annotations[corev1.TolerationsAnnotationKey]; text != "" {
 		var list []corev1.Toleration
-		if err := json.Unmarshal([]byte(text), &list); err != nil {
+		if err := ReadUnversioned(text, &list); err != nil {
 			errs = append(errs, field.Invalid(path, corev1.TolerationsAnnotationKey, err.Error()))
 		} else {
-			errs = append(errs, Tolerations(list, path.Child(corev1.TolerationsAnnotationKey))...)
+			errs = append(errs, validateTolerations(list, old, path.Child(corev1.TolerationsAnnotationKey))...)
 		}
 	}
-	if cost, ok := annotations[corev1.PodDeletionCost]; ok && !isCost(cost) {
+	if cost, ok := annotations[corev1.PodDeletionCost]; ok && !isCost(cost) && !old.had(badCost) {
 		errs = append(errs, field.Invalid(path.Key(corev1.PodDeletionCost), cost, "must be a 32bit integer"))
 	}
 	errs = append(errs, seccompAnnotations(annotations, path)...)

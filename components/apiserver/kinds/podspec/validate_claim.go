@@ -14,21 +14,25 @@ import (
 
 // ClaimSpec checks the spec of a persistent volume claim.
 func ClaimSpec(s *corev1.PersistentVolumeClaimSpec, path *field.Path) field.ErrorList {
-	return claimSpec(s, path, true)
+	return claimSpec(s, nil, path)
 }
 
-// ClaimSpecUpdate does the same for a change: the group of a source is not looked at if there was one before.
+// ClaimSpecUpdate does the same for a change: the group of a source is not looked at if there was one before, nor are the
+// values of a selector in which something was wrong.
 func ClaimSpecUpdate(s, old *corev1.PersistentVolumeClaimSpec, path *field.Path) field.ErrorList {
-	had := old.DataSource != nil && old.DataSource.APIGroup != nil || old.DataSourceRef != nil && old.DataSourceRef.APIGroup != nil
-	return claimSpec(s, path, !had)
+	return claimSpec(s, old, path)
 }
 
-func claimSpec(s *corev1.PersistentVolumeClaimSpec, path *field.Path, groups bool) field.ErrorList {
+func claimSpec(s, old *corev1.PersistentVolumeClaimSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if len(s.AccessModes) == 0 {
 		errs = append(errs, field.Required(path.Child("accessModes"), "at least 1 access mode is required"))
 	}
-	errs = append(errs, selector(s.Selector, path.Child("selector"))...)
+	more := selector(s.Selector, path.Child("selector"))
+	if len(more) > 0 && old != nil && len(selector(old.Selector, nil)) > 0 {
+		more = selectorKeys(s.Selector, path.Child("selector"))
+	}
+	errs = append(errs, more...)
 	errs = append(errs, AccessModes(s.AccessModes, path.Child("accessModes"))...)
 	storage, ok := s.Resources.Requests[corev1.ResourceStorage]
 	at := path.Child("resources").Key(string(corev1.ResourceStorage))
@@ -45,11 +49,16 @@ func claimSpec(s *corev1.PersistentVolumeClaimSpec, path *field.Path, groups boo
 	if m := s.VolumeMode; m != nil && *m != corev1.PersistentVolumeBlock && *m != corev1.PersistentVolumeFilesystem {
 		errs = append(errs, field.NotSupported(path.Child("volumeMode"), *m, []corev1.PersistentVolumeMode{corev1.PersistentVolumeBlock, corev1.PersistentVolumeFilesystem}))
 	}
-	errs = append(errs, dataSources(s, path, groups)...)
+	errs = append(errs, dataSources(s, path, !hasGroup(old))...)
 	if c := s.VolumeAttributesClassName; c != nil && *c != "" {
 		errs = append(errs, problems(*c, path.Child("volumeAttributesClassName"), checks.Subdomain)...)
 	}
 	return errs
+}
+
+// hasGroup reports whether there is a claim whose source is of a group.
+func hasGroup(s *corev1.PersistentVolumeClaimSpec) bool {
+	return s != nil && (s.DataSource != nil && s.DataSource.APIGroup != nil || s.DataSourceRef != nil && s.DataSourceRef.APIGroup != nil)
 }
 
 // dataSources checks where a volume's first content comes from. The two fields say the same, unless the newer one names
@@ -71,7 +80,7 @@ func dataSources(s *corev1.PersistentVolumeClaimSpec, path *field.Path, groups b
 	case d == nil:
 	case ref.Namespace != nil && *ref.Namespace != "":
 		errs = append(errs, field.Invalid(path, whole, "may not be specified when dataSourceRef.namespace is specified"))
-	case ptr.Deref(d.APIGroup, "") != ptr.Deref(ref.APIGroup, "") || d.Kind != ref.Kind || d.Name != ref.Name:
+	case !ptr.Equal(d.APIGroup, ref.APIGroup) || d.Kind != ref.Kind || d.Name != ref.Name:
 		errs = append(errs, field.Invalid(path, whole, "must match dataSourceRef"))
 	}
 	return errs

@@ -15,6 +15,7 @@ type containers struct {
 	spec    *corev1.PodSpec
 	volumes map[string]corev1.VolumeSource
 	claims  sets.Set[string]
+	old     *before
 }
 
 func (c *containers) regular(path *field.Path) field.ErrorList {
@@ -58,13 +59,17 @@ func (c *containers) init(path *field.Path) field.ErrorList {
 		}
 		errs = append(errs, forbidden(at, "may not be set for init containers without restartPolicy=Always", handlersOf(ctr))...)
 		for j, p := range ctr.ResizePolicy {
-			if p.RestartPolicy == corev1.RestartContainer {
+			if restartsToResize(p) && !c.old.had(restartingInit) {
 				errs = append(errs, field.Invalid(at.Child("resizePolicy").Index(j).Child("restartPolicy"), p.RestartPolicy,
 					"must not be set to 'RestartContainer' for non-sidecar initContainers"))
 			}
 		}
 	}
 	return errs
+}
+
+func restartsToResize(p corev1.ContainerResizePolicy) bool {
+	return p.RestartPolicy == corev1.RestartContainer
 }
 
 // handlersOf lists what only containers that go on running have.
@@ -158,7 +163,7 @@ func (c *containers) shared(ctr *corev1.Container, at *field.Path) field.ErrorLi
 	errs = append(errs, c.mounts(ctr, at.Child("volumeMounts"))...)
 	errs = append(errs, c.devices(ctr, at.Child("volumeDevices"))...)
 	errs = append(errs, pullPolicies(ctr.ImagePullPolicy, at.Child("imagePullPolicy"))...)
-	errs = append(errs, validateResources(&ctr.Resources, c.claims, at.Child("resources"), ContainerResource)...)
+	errs = append(errs, validateResources(&ctr.Resources, c.old, c.claims, at.Child("resources"), ContainerResource)...)
 	errs = append(errs, validateResizePolicy(ctr.ResizePolicy, c.spec.RestartPolicy, at.Child("resizePolicy"))...)
 	return append(errs, validateSecurity(ctr.SecurityContext, c.spec, at.Child("securityContext"))...)
 }

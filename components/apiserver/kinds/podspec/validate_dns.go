@@ -16,7 +16,7 @@ const (
 	maxSearchListLen = 2048
 )
 
-func validateDNS(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, known []string, path *field.Path) field.ErrorList {
+func validateDNS(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if policy == corev1.DNSNone {
 		if c == nil {
@@ -35,7 +35,7 @@ func validateDNS(c *corev1.PodDNSConfig, policy corev1.DNSPolicy, known []string
 			fmt.Sprintf("must not have more than %v nameservers", maxNameservers)))
 	}
 	for i, ns := range c.Nameservers {
-		errs = append(errs, utilvalidation.IsValidIPForLegacyField(path.Child("nameservers").Index(i), ns, true, known)...)
+		errs = append(errs, utilvalidation.IsValidIPForLegacyField(path.Child("nameservers").Index(i), ns, true, nil)...)
 	}
 	if len(c.Searches) > maxSearchPaths {
 		errs = append(errs, field.Invalid(path.Child("searches"), c.Searches,

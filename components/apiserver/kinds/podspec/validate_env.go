@@ -191,30 +191,42 @@ var (
 )
 
 func validateResourceField(r *corev1.ResourceFieldSelector, at *field.Path, volume bool) field.ErrorList {
+	var errs field.ErrorList
 	switch {
 	case volume && r.ContainerName == "":
-		return field.ErrorList{field.Required(at.Child("containerName"), "")}
+		errs = append(errs, field.Required(at.Child("containerName"), ""))
 	case r.Resource == "":
-		return field.ErrorList{field.Required(at.Child("resource"), "")}
+		errs = append(errs, field.Required(at.Child("resource"), ""))
+	case !slices.Contains(resourceFields, r.Resource) && !isHugeField(r.Resource):
+		errs = append(errs, field.NotSupported(at.Child("resource"), r.Resource, resourceFields))
 	}
-	huge := strings.HasPrefix(r.Resource, "requests."+corev1.ResourceHugePagesPrefix) || strings.HasPrefix(r.Resource, "limits."+corev1.ResourceHugePagesPrefix)
-	if !slices.Contains(resourceFields, r.Resource) && !huge {
-		return field.ErrorList{field.NotSupported(at.Child("resource"), r.Resource, resourceFields)}
-	}
+	return append(errs, divisor(r, at.Child("divisor"))...)
+}
+
+func isHugeField(name string) bool {
+	return strings.HasPrefix(name, "requests."+corev1.ResourceHugePagesPrefix) || strings.HasPrefix(name, "limits."+corev1.ResourceHugePagesPrefix)
+}
+
+// divisor checks the unit in which a resource is shown, if that is one that is known.
+func divisor(r *corev1.ResourceFieldSelector, at *field.Path) field.ErrorList {
 	divisors, text, kind := byteDivisors, strings.Join(byteDivisors, ", "), "memory"
-	switch {
-	case strings.HasSuffix(r.Resource, ".cpu"):
+	switch r.Resource {
+	case "limits.cpu", "requests.cpu":
 		divisors, text, kind = []string{"1m", "1"}, "1m and 1", "cpu"
-	case strings.HasSuffix(r.Resource, ".ephemeral-storage"):
+	case "limits.memory", "requests.memory":
+	case "limits.ephemeral-storage", "requests.ephemeral-storage":
 		kind = "local ephemeral storage"
-	case huge:
+	default:
+		if !isHugeField(r.Resource) {
+			return nil
+		}
 		kind = "hugepages"
 	}
-	if !r.Divisor.IsZero() && !slices.Contains(divisors, r.Divisor.String()) {
-		return field.ErrorList{field.Invalid(at.Child("divisor"), r.Resource,
-			fmt.Sprintf("only divisor's values %s are supported with the %s resource", text, kind))}
+	if r.Divisor.IsZero() || slices.Contains(divisors, r.Divisor.String()) {
+		return nil
 	}
-	return nil
+	return field.ErrorList{field.Invalid(at, r.Resource,
+		fmt.Sprintf("only divisor's values %s are supported with the %s resource", text, kind))}
 }
 
 func validateEnvFrom(list []corev1.EnvFromSource, path *field.Path) field.ErrorList {
@@ -240,9 +252,10 @@ func validateEnvFrom(list []corev1.EnvFromSource, path *field.Path) field.ErrorL
 	return errs
 }
 
+// objectName checks the name of an object; as if more were added to it, it may end in "-".
 func objectName(name string, at *field.Path) field.ErrorList {
 	if name == "" {
 		return field.ErrorList{field.Required(at, "")}
 	}
-	return problems(name, at, checks.Subdomain)
+	return problems(name, at, func(name string) []string { return checks.SubdomainOf(name, true) })
 }

@@ -18,7 +18,7 @@ func ValidateEphemeralUpdate(new, old *corev1.Pod, meta field.ErrorList) field.E
 	if _, mirror := old.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
 	}
-	errs := slices.Concat(meta, validatePod(new, old))
+	errs := slices.Concat(meta, validatePod(new, beforePod(old)))
 	path := field.NewPath("spec", "ephemeralContainers")
 	is := map[string]corev1.EphemeralContainer{}
 	for _, c := range new.Spec.EphemeralContainers {

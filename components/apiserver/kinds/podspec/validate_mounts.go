@@ -11,12 +11,18 @@ import (
 )
 
 func (c *containers) mounts(ctr *corev1.Container, list *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	deviceNames, devicePaths := sets.New[string](), sets.New[string]()
-	for _, d := range ctr.VolumeDevices {
-		deviceNames.Insert(d.Name)
-		devicePaths.Insert(d.DevicePath)
+	if len(ctr.VolumeMounts) == 0 {
+		return nil
 	}
+	var errs field.ErrorList
+	var devices map[string]string
+	if len(ctr.VolumeDevices) > 0 {
+		devices = map[string]string{}
+	}
+	for _, d := range ctr.VolumeDevices {
+		devices[d.Name] = d.DevicePath
+	}
+	devicePaths := pathsOf(devices)
 	taken := sets.New[string]()
 	for i := range ctr.VolumeMounts {
 		m, at := &ctr.VolumeMounts[i], list.Index(i)
@@ -29,7 +35,7 @@ func (c *containers) mounts(ctr *corev1.Container, list *field.Path) field.Error
 			errs = append(errs, field.Invalid(at.Child("mountPath"), m.MountPath, "must be unique"))
 		}
 		taken.Insert(m.MountPath)
-		if deviceNames.Has(m.Name) {
+		if _, ok := devices[m.Name]; ok {
 			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "must not already exist in volumeDevices"))
 		}
 		if devicePaths.Has(m.MountPath) {
@@ -83,12 +89,15 @@ func validateRecursive(m *corev1.VolumeMount, at *field.Path) field.ErrorList {
 }
 
 func (c *containers) devices(ctr *corev1.Container, list *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	mountNames, mountPaths := sets.New[string](), sets.New[string]()
-	for _, m := range ctr.VolumeMounts {
-		mountNames.Insert(m.Name)
-		mountPaths.Insert(m.MountPath)
+	if len(ctr.VolumeDevices) == 0 {
+		return nil
 	}
+	var errs field.ErrorList
+	mounts := map[string]string{}
+	for _, m := range ctr.VolumeMounts {
+		mounts[m.Name] = m.MountPath
+	}
+	mountPaths := pathsOf(mounts)
 	names, paths := sets.New[string](), sets.New[string]()
 	for i, d := range ctr.VolumeDevices {
 		name, devicePath := list.Index(i).Child("name"), list.Index(i).Child("devicePath")
@@ -112,7 +121,7 @@ func (c *containers) devices(ctr *corev1.Container, list *field.Path) field.Erro
 		} else {
 			paths.Insert(d.DevicePath)
 		}
-		if mountNames.Has(d.Name) {
+		if _, ok := mounts[d.Name]; ok {
 			errs = append(errs, field.Invalid(name, d.Name, "must not already exist in volumeMounts"))
 		}
 		if mountPaths.Has(d.DevicePath) {
@@ -123,6 +132,19 @@ func (c *containers) devices(ctr *corev1.Container, list *field.Path) field.Erro
 		}
 	}
 	return errs
+}
+
+// pathsOf are the paths by which volumes are found in a container. Of a volume with more than one only the last counts, as
+// upstream has it.
+func pathsOf(byVolume map[string]string) sets.Set[string] {
+	if len(byVolume) == 0 {
+		return nil
+	}
+	paths := make(sets.Set[string], len(byVolume))
+	for _, p := range byVolume {
+		paths.Insert(p)
+	}
+	return paths
 }
 
 // descending checks a path that must stay below where it starts.

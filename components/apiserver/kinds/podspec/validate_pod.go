@@ -19,19 +19,36 @@ func ValidateCreate(p *corev1.Pod) field.ErrorList {
 }
 
 // validatePod checks a pod; old is what it was before, nil if it is new.
-func validatePod(p, old *corev1.Pod) field.ErrorList {
-	var was *corev1.PodSpec
-	if old != nil {
-		was = &old.Spec
-	}
-	errs := validateAnnotations(p.Annotations, &p.Spec, field.NewPath("metadata", "annotations"))
+func validatePod(p *corev1.Pod, old *before) field.ErrorList {
+	errs := validateAnnotations(p.Annotations, &p.Spec, old, field.NewPath("metadata", "annotations"))
 	path := field.NewPath("spec")
-	errs = append(errs, validateSpec(&p.Spec, was, &p.ObjectMeta, path)...)
+	errs = append(errs, validateSpec(&p.Spec, old, &p.ObjectMeta, path)...)
+	if p.Spec.ServiceAccountName == "" {
+		errs = append(errs, noTokens(p.Spec.Volumes, path.Child("volumes"))...)
+	}
 	for i := range p.Spec.Containers {
 		errs = append(errs, trimmed(p.Spec.Containers[i].Image, path.Child("containers").Index(i))...)
 	}
 	for i := range p.Spec.InitContainers {
 		errs = append(errs, trimmed(p.Spec.InitContainers[i].Image, path.Child("initContainers").Index(i))...)
+	}
+	return errs
+}
+
+// noTokens refuses tokens in the volumes of a pod that has no service account, which templates may leave open.
+func noTokens(list []corev1.Volume, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range list {
+		p := list[i].Projected
+		if p == nil {
+			continue
+		}
+		for j := range p.Sources {
+			if p.Sources[j].ServiceAccountToken != nil {
+				errs = append(errs, field.Forbidden(path.Index(i).Child("projected", "sources").Index(j).Child("serviceAccountToken"),
+					"must not be specified when serviceAccountName is not set"))
+			}
+		}
 	}
 	return errs
 }

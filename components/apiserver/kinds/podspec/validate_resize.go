@@ -14,7 +14,7 @@ import (
 // (KEP-1287). meta are the faults of the metadata, of which clients are told first, if at all.
 func ValidateResize(new, old *corev1.Pod, meta field.ErrorList) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := slices.Concat(meta, validatePod(new, old))
+	errs := slices.Concat(meta, validatePod(new, beforePod(old)))
 	if _, mirror := old.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods cannot be resized")}
 	}

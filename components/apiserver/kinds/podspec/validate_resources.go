@@ -20,8 +20,8 @@ func graceText(grace *int64) string {
 	return strconv.FormatInt(*grace, 10)
 }
 
-// validateResources checks limits and requests. claims are the pod's resource claims; name checks one resource's name.
-func validateResources(r *corev1.ResourceRequirements, claims sets.Set[string], at *field.Path,
+// validateResources checks limits and requests; old is what they are part of as it was. claims are the pod's resource claims; name checks one resource's name.
+func validateResources(r *corev1.ResourceRequirements, old *before, claims sets.Set[string], at *field.Path,
 	name func(corev1.ResourceName, *field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList
 	limits, requests := at.Child("limits"), at.Child("requests")
@@ -35,9 +35,7 @@ func validateResources(r *corev1.ResourceRequirements, claims sets.Set[string], 
 		p := limits.Key(string(n))
 		errs = append(errs, name(n, p)...)
 		errs = append(errs, Quantity(n, q, p)...)
-		if hugePages(n) {
-			errs = append(errs, wholePages(n, q, p)...)
-		}
+		errs = append(errs, old.pages(n, q, p)...)
 		note(n)
 	}
 	for _, n := range sortedKeys(r.Requests) {
@@ -54,9 +52,7 @@ func validateResources(r *corev1.ResourceRequirements, claims sets.Set[string], 
 		} else if !Overcommit(n) {
 			errs = append(errs, field.Required(limits, "Limit must be set for non overcommitable resources"))
 		}
-		if hugePages(n) {
-			errs = append(errs, wholePages(n, q, p)...)
-		}
+		errs = append(errs, old.pages(n, q, p)...)
 		note(n)
 	}
 	if huge && !compute {
@@ -67,11 +63,15 @@ func validateResources(r *corev1.ResourceRequirements, claims sets.Set[string], 
 
 // Overhead checks what a pod takes besides its containers.
 func Overhead(list corev1.ResourceList, at *field.Path) field.ErrorList {
-	return validateResources(&corev1.ResourceRequirements{Limits: list}, nil, at, ContainerResource)
+	return validateOverhead(list, nil, at)
+}
+
+func validateOverhead(list corev1.ResourceList, old *before, at *field.Path) field.ErrorList {
+	return validateResources(&corev1.ResourceRequirements{Limits: list}, old, nil, at, ContainerResource)
 }
 
 // validatePodResources checks the resources of the pod as a whole (KEP-2837).
-func validatePodResources(s *corev1.PodSpec, claims sets.Set[string], at *field.Path) field.ErrorList {
+func validatePodResources(s *corev1.PodSpec, old *before, claims sets.Set[string], at *field.Path) field.ErrorList {
 	r := s.Resources
 	if r == nil {
 		return nil
@@ -83,7 +83,7 @@ func validatePodResources(s *corev1.PodSpec, claims sets.Set[string], at *field.
 	if r.Claims != nil {
 		errs = append(errs, field.Forbidden(at.Child("claims"), "claims may not be set for Resources at pod-level"))
 	}
-	errs = append(errs, validateResources(r, claims, at, podResource)...)
+	errs = append(errs, validateResources(r, old, claims, at, podResource)...)
 	pod := &corev1.Pod{Spec: *s}
 	requests := resourcehelper.AggregateContainerRequests(pod, resourcehelper.PodResourcesOptions{})
 	errs = append(errs, coverage(r.Requests, requests, "requests", func(corev1.ResourceName) bool { return true }, at)...)
@@ -155,12 +155,17 @@ func hugePages(n corev1.ResourceName) bool {
 // Overcommit reports whether the request of a resource may be below its limit.
 func Overcommit(n corev1.ResourceName) bool { return Native(n) && !hugePages(n) }
 
-func wholePages(n corev1.ResourceName, q resource.Quantity, at *field.Path) field.ErrorList {
-	size, err := resource.ParseQuantity(strings.TrimPrefix(string(n), corev1.ResourceHugePagesPrefix))
-	if err != nil || size.Sign() <= 0 || size.MilliValue()%1000 != 0 || q.Value()%size.Value() != 0 {
-		return field.ErrorList{field.Invalid(at, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), string(n)))}
+// pages checks an amount of huge pages.
+func (b *before) pages(n corev1.ResourceName, q resource.Quantity, at *field.Path) field.ErrorList {
+	if !hugePages(n) || wholePages(n, q) || b.had(brokenPages) {
+		return nil
 	}
-	return nil
+	return field.ErrorList{field.Invalid(at, q.String(), fmt.Sprintf("%s is not positive integer multiple of %s", q.String(), string(n)))}
+}
+
+func wholePages(n corev1.ResourceName, q resource.Quantity) bool {
+	size, err := resource.ParseQuantity(strings.TrimPrefix(string(n), corev1.ResourceHugePagesPrefix))
+	return err == nil && size.Sign() > 0 && size.MilliValue()%1000 == 0 && q.Value()%size.Value() == 0
 }
 
 // QualifiedResource checks the name of a resource in general.

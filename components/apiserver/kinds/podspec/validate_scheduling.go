@@ -3,9 +3,11 @@ package podspec
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,6 +17,10 @@ import (
 
 // Tolerations checks a list of tolerations.
 func Tolerations(list []corev1.Toleration, path *field.Path) field.ErrorList {
+	return validateTolerations(list, nil, path)
+}
+
+func validateTolerations(list []corev1.Toleration, old *before, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range list {
 		t, at := &list[i], path.Index(i)
@@ -36,9 +42,8 @@ func Tolerations(list []corev1.Toleration, path *field.Path) field.ErrorList {
 			if t.Value != "" {
 				errs = append(errs, field.Invalid(at.Child("operator"), t.Value, "value must be empty when `operator` is 'Exists'"))
 			}
-		case corev1.TolerationOpLt, corev1.TolerationOpGt: // known, but not on (KEP-5471)
-			errs = append(errs, field.NotSupported(at.Child("operator"), t.Operator, []corev1.TolerationOperator{
-				corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt}))
+		case corev1.TolerationOpLt, corev1.TolerationOpGt:
+			errs = append(errs, old.comparison(t, at)...)
 		default:
 			errs = append(errs, field.NotSupported(at.Child("operator"), t.Operator,
 				[]corev1.TolerationOperator{corev1.TolerationOpEqual, corev1.TolerationOpExists}))
@@ -46,6 +51,19 @@ func Tolerations(list []corev1.Toleration, path *field.Path) field.ErrorList {
 		if t.Effect != "" {
 			errs = append(errs, TaintEffect(t.Effect, true, at.Child("effect"))...)
 		}
+	}
+	return errs
+}
+
+// comparison checks a toleration of greater or lesser taints: they are known, but not on (KEP-5471).
+func (b *before) comparison(t *corev1.Toleration, at *field.Path) field.ErrorList {
+	if !b.had(comparing) {
+		return field.ErrorList{field.NotSupported(at.Child("operator"), t.Operator, []corev1.TolerationOperator{
+			corev1.TolerationOpEqual, corev1.TolerationOpExists, corev1.TolerationOpLt, corev1.TolerationOpGt})}
+	}
+	errs := problems(t.Value, at.Child("value"), content.IsDecimalInteger)
+	if _, err := strconv.ParseInt(t.Value, 10, 64); err != nil {
+		errs = append(errs, field.Invalid(at.Child("value"), t.Value, err.Error()))
 	}
 	return errs
 }
@@ -78,7 +96,7 @@ func validateGates(list []corev1.PodSchedulingGate, path *field.Path) field.Erro
 	return errs
 }
 
-func validateSpread(list []corev1.TopologySpreadConstraint, path *field.Path) field.ErrorList {
+func validateSpread(list []corev1.TopologySpreadConstraint, old *before, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range list {
 		c, at := &list[i], path.Index(i)
@@ -98,13 +116,24 @@ func validateSpread(list []corev1.TopologySpreadConstraint, path *field.Path) fi
 		errs = append(errs, minDomains(c, at.Child("minDomains"))...)
 		errs = append(errs, inclusion(c.NodeAffinityPolicy, at.Child("nodeAffinityPolicy"))...)
 		errs = append(errs, inclusion(c.NodeTaintsPolicy, at.Child("nodeTaintsPolicy"))...)
-		errs = append(errs, ownKeys(c.MatchLabelKeys, c.LabelSelector, at.Child("matchLabelKeys"))...)
-		if c.LabelSelector != nil {
-			errs = append(errs, ownTwice(c.MatchLabelKeys, c.LabelSelector, at)...)
+		errs = append(errs, old.spreadKeys(c, at)...)
+		if more := selector(c.LabelSelector, at.Child("labelSelector")); len(more) > 0 && !old.had(badSpread) {
+			errs = append(errs, more...)
 		}
-		errs = append(errs, selector(c.LabelSelector, at.Child("labelSelector"))...)
 	}
 	return errs
+}
+
+// spreadKeys checks the keys whose values come from the pod. Constraints that were stored before those values went into the
+// selector are checked as they were then.
+func (b *before) spreadKeys(c *corev1.TopologySpreadConstraint, at *field.Path) field.ErrorList {
+	if len(c.MatchLabelKeys) == 0 {
+		return nil
+	}
+	if b.had(badSpreadKeys) {
+		return unmergedKeys(c.MatchLabelKeys, c.LabelSelector, at.Child("matchLabelKeys"))
+	}
+	return mergedKeys(c.MatchLabelKeys, c.LabelSelector, at)
 }
 
 func minDomains(c *corev1.TopologySpreadConstraint, at *field.Path) field.ErrorList {

@@ -13,13 +13,12 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
-func validatePodSecurity(s, old *corev1.PodSpec, path *field.Path) field.ErrorList {
+func validatePodSecurity(s *corev1.PodSpec, old *before, path *field.Path) field.ErrorList {
 	sc, at := s.SecurityContext, path.Child("securityContext")
-	errs := hostNetworkPorts(s, path.Child("containers"))
 	if sc == nil {
-		return errs
+		return nil
 	}
-	errs = append(errs, groupID(sc.FSGroup, at.Child("fsGroup"))...)
+	errs := groupID(sc.FSGroup, at.Child("fsGroup"))
 	errs = append(errs, userID(sc.RunAsUser, at.Child("runAsUser"))...)
 	errs = append(errs, groupID(sc.RunAsGroup, at.Child("runAsGroup"))...)
 	for i := range sc.SupplementalGroups {
@@ -29,7 +28,7 @@ func validatePodSecurity(s, old *corev1.PodSpec, path *field.Path) field.ErrorLi
 		errs = append(errs, field.Invalid(at.Child("shareProcessNamespace"), *s.ShareProcessNamespace,
 			"ShareProcessNamespace and HostPID cannot both be enabled"))
 	}
-	errs = append(errs, validateSysctls(sc.Sysctls, s, at.Child("sysctls"))...)
+	errs = append(errs, validateSysctls(sc.Sysctls, s, old, at.Child("sysctls"))...)
 	if p := sc.FSGroupChangePolicy; p != nil {
 		errs = append(errs, supported(*p, at.Child("fsGroupChangePolicy"), corev1.FSGroupChangeAlways, corev1.FSGroupChangeOnRootMismatch)...)
 	}
@@ -47,31 +46,27 @@ func validatePodSecurity(s, old *corev1.PodSpec, path *field.Path) field.ErrorLi
 
 // labelPolicies are the ways of giving volumes their SELinux labels. Mounting with a label is not on (KEP-1710), but
 // was chosen between where there is a choice already.
-func labelPolicies(old *corev1.PodSpec) []corev1.PodSELinuxChangePolicy {
-	if old != nil && old.SecurityContext != nil && old.SecurityContext.SELinuxChangePolicy != nil {
+func labelPolicies(old *before) []corev1.PodSELinuxChangePolicy {
+	if old != nil && old.spec.SecurityContext != nil && old.spec.SecurityContext.SELinuxChangePolicy != nil {
 		return []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyMountOption, corev1.SELinuxChangePolicyRecursive}
 	}
 	return []corev1.PodSELinuxChangePolicy{corev1.SELinuxChangePolicyRecursive}
 }
 
+// mapsUsers reports whether the users of a pod are other ones on its node.
+func mapsUsers(s *corev1.PodSpec) bool { return s.HostUsers != nil && !*s.HostUsers }
+
 // validateHostUsers checks that a pod with users of its own takes nothing of the host's that they can't have.
-func validateHostUsers(s *corev1.PodSpec, path *field.Path) field.ErrorList {
-	if s.HostUsers == nil || *s.HostUsers {
+func validateHostUsers(s *corev1.PodSpec, old *before, path *field.Path) field.ErrorList {
+	if !mapsUsers(s) {
 		return nil
 	}
 	const msg = "when `hostUsers` is false"
-	errs := forbidden(path, msg, []setField{{"hostNetwork", s.HostNetwork}, {"HostPID", s.HostPID}, {"HostIPC", s.HostIPC}})
-	for _, list := range []struct {
-		name string
-		all  []corev1.Container
-	}{{"containers", s.Containers}, {"initContainers", s.InitContainers}} {
-		for i := range list.all {
-			errs = append(errs, forbidden(path.Child(list.name).Index(i), msg, []setField{{"volumeDevices", len(list.all[i].VolumeDevices) > 0}})...)
-		}
-	}
-	for i := range s.EphemeralContainers {
-		errs = append(errs, forbidden(path.Child("ephemeralContainers").Index(i), msg,
-			[]setField{{"volumeDevices", len(s.EphemeralContainers[i].VolumeDevices) > 0}})...)
+	errs := forbidden(path, msg, []setField{{"hostNetwork", s.HostNetwork && !old.had(mappedHostNetwork)}, {"HostPID", s.HostPID}, {"HostIPC", s.HostIPC}})
+	if !old.had(mappedDevices) {
+		eachContainer(s, path, func(c *corev1.Container, at *field.Path) {
+			errs = append(errs, forbidden(at, msg, []setField{{"volumeDevices", len(c.VolumeDevices) > 0}})...)
+		})
 	}
 	return errs
 }
@@ -160,16 +155,7 @@ func validateAppArmor(p *corev1.AppArmorProfile, at *field.Path) field.ErrorList
 	local := at.Child("localhostProfile")
 	switch p.Type {
 	case corev1.AppArmorProfileTypeLocalhost:
-		switch {
-		case p.LocalhostProfile == nil:
-			return field.ErrorList{field.Required(local, "must be set when AppArmor type is Localhost")}
-		case strings.TrimSpace(*p.LocalhostProfile) != *p.LocalhostProfile:
-			return field.ErrorList{field.Invalid(local, *p.LocalhostProfile, "must not be padded with whitespace")}
-		case *p.LocalhostProfile == "":
-			return field.ErrorList{field.Required(local, "must be set when AppArmor type is Localhost")}
-		case len(*p.LocalhostProfile) > maxLocalhostProfile:
-			return field.ErrorList{field.TooLong(local, "", maxLocalhostProfile)}
-		}
+		return appArmorName(p.LocalhostProfile, local)
 	case corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeUnconfined:
 		if p.LocalhostProfile != nil {
 			return field.ErrorList{field.Invalid(local, *p.LocalhostProfile, "can only be set when AppArmor type is Localhost")}
@@ -183,6 +169,21 @@ func validateAppArmor(p *corev1.AppArmorProfile, at *field.Path) field.ErrorList
 	return nil
 }
 
+// appArmorName checks the name of a profile of the node.
+func appArmorName(name *string, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch {
+	case name == nil, *name == "":
+		return field.ErrorList{field.Required(at, "must be set when AppArmor type is Localhost")}
+	case strings.TrimSpace(*name) != *name:
+		errs = append(errs, field.Invalid(at, *name, "must not be padded with whitespace"))
+	}
+	if len(*name) > maxLocalhostProfile {
+		errs = append(errs, field.TooLong(at, "", maxLocalhostProfile))
+	}
+	return errs
+}
+
 // maxSysctl bounds the name of a kernel parameter.
 const maxSysctl = 253
 
@@ -190,12 +191,11 @@ const maxSysctl = 253
 var ipcSysctls = []string{"kernel.sem", "kernel.msg", "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni",
 	"kernel.shm", "kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced"}
 
-func validateSysctls(list []corev1.Sysctl, s *corev1.PodSpec, path *field.Path) field.ErrorList {
+func validateSysctls(list []corev1.Sysctl, s *corev1.PodSpec, old *before, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i, c := range list {
 		at := path.Index(i).Child("name")
-		dotted := strings.ReplaceAll(c.Name, "/", ".")
 		switch {
 		case c.Name == "":
 			errs = append(errs, field.Required(at, ""))
@@ -206,27 +206,38 @@ func validateSysctls(list []corev1.Sysctl, s *corev1.PodSpec, path *field.Path) 
 			errs = append(errs, field.Duplicate(at, c.Name))
 		}
 		seen.Insert(c.Name)
-		if s.HostNetwork && strings.HasPrefix(dotted, "net.") {
-			errs = append(errs, field.Invalid(at, c.Name, "may not be specified when 'hostNetwork' is true"))
-		}
-		if s.HostIPC && (slices.Contains(ipcSysctls, dotted) || strings.HasPrefix(dotted, "fs.mqueue.")) {
-			errs = append(errs, field.Invalid(at, c.Name, "may not be specified when 'hostIPC' is true"))
+		if more := ofHost(c.Name, s, at); len(more) > 0 && !old.had(hostSysctl) {
+			errs = append(errs, more...)
 		}
 	}
 	return errs
 }
 
+// ofHost refuses a parameter that a pod would set for its host.
+func ofHost(name string, s *corev1.PodSpec, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	dotted := strings.ReplaceAll(name, "/", ".")
+	if s.HostNetwork && strings.HasPrefix(dotted, "net.") {
+		errs = append(errs, field.Invalid(at, name, "may not be specified when 'hostNetwork' is true"))
+	}
+	if s.HostIPC && (slices.Contains(ipcSysctls, dotted) || strings.HasPrefix(dotted, "fs.mqueue.")) {
+		errs = append(errs, field.Invalid(at, name, "may not be specified when 'hostIPC' is true"))
+	}
+	return errs
+}
+
+// isSysctl reads parts between dots or slashes: letters and digits, with dashes and underscores only among them.
 func isSysctl(name string) bool {
 	if len(name) > maxSysctl {
 		return false
 	}
 	alnum := func(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
-	for _, part := range strings.FieldsFunc(name, func(r rune) bool { return r == '.' || r == '/' }) {
-		if !alnum(part[0]) || !alnum(part[len(part)-1]) || strings.ContainsFunc(part, func(r rune) bool {
+	for part := range strings.SplitSeq(strings.ReplaceAll(name, "/", "."), ".") {
+		if part == "" || !alnum(part[0]) || !alnum(part[len(part)-1]) || strings.ContainsFunc(part, func(r rune) bool {
 			return r > 127 || !alnum(byte(r)) && r != '-' && r != '_'
 		}) {
 			return false
 		}
 	}
-	return alnum(name[0]) && alnum(name[len(name)-1]) && !strings.Contains(name, "..") && !strings.Contains(name, "//")
+	return true
 }

@@ -13,18 +13,18 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
-// validateSpec checks a pod spec. old is what it was before, nil if it is new: some of what has become wrong since it came
-// may stay. meta is that of the pod, nil where the spec stands in a template. Errors come in upstream's order, which
+// validateSpec checks a pod spec. old is what it was before, nil if it is new. meta is that of the pod, nil where the spec stands in a template. Errors come in upstream's order, which
 // clients see in the message.
-func validateSpec(s, old *corev1.PodSpec, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
-	volumes, errs := validateVolumes(s.Volumes, meta, path.Child("volumes"))
+func validateSpec(s *corev1.PodSpec, old *before, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
+	volumes, errs := validateVolumes(s.Volumes, old, meta, path.Child("volumes"))
 	claims, more := validateClaims(s.ResourceClaims, meta, path.Child("resourceClaims"))
 	errs = append(errs, more...)
-	c := containers{spec: s, volumes: volumes, claims: claims}
+	c := containers{spec: s, volumes: volumes, claims: claims, old: old}
 	errs = append(errs, c.regular(path.Child("containers"))...)
 	errs = append(errs, c.init(path.Child("initContainers"))...)
 	errs = append(errs, c.ephemeral(path.Child("ephemeralContainers"))...)
-	errs = append(errs, validatePodResources(s, claims, path.Child("resources"))...)
+	errs = append(errs, validatePodResources(s, old, claims, path.Child("resources"))...)
+	errs = append(errs, hostNetworkPorts(s, path.Child("containers"))...)
 	errs = append(errs, enum(s.RestartPolicy, path.Child("restartPolicy"),
 		corev1.RestartPolicyAlways, corev1.RestartPolicyOnFailure, corev1.RestartPolicyNever)...)
 	errs = append(errs, enum(s.DNSPolicy, path.Child("dnsPolicy"), corev1.DNSClusterFirstWithHostNet,
@@ -32,21 +32,21 @@ func validateSpec(s, old *corev1.PodSpec, meta *metav1.ObjectMeta, path *field.P
 	errs = append(errs, metavalidation.ValidateLabels(s.NodeSelector, path.Child("nodeSelector"))...)
 	errs = append(errs, validatePodSecurity(s, old, path)...)
 	if s.Affinity != nil {
-		errs = append(errs, validateAffinity(s.Affinity, path.Child("affinity"))...)
+		errs = append(errs, validateAffinity(s.Affinity, old, path.Child("affinity"))...)
 	}
-	errs = append(errs, validateDNS(s.DNSConfig, s.DNSPolicy, addresses(old), path.Child("dnsConfig"))...)
+	errs = append(errs, validateDNS(s.DNSConfig, s.DNSPolicy, path.Child("dnsConfig"))...)
 	errs = append(errs, validateReadinessGates(s.ReadinessGates, path.Child("readinessGates"))...)
 	errs = append(errs, validateGates(s.SchedulingGates, path.Child("schedulingGates"))...)
-	errs = append(errs, validateSpread(s.TopologySpreadConstraints, path.Child("topologySpreadConstraints"))...)
+	errs = append(errs, validateSpread(s.TopologySpreadConstraints, old, path.Child("topologySpreadConstraints"))...)
 	errs = append(errs, validateHostProcess(s, path)...)
-	errs = append(errs, validateHostUsers(s, path)...)
+	errs = append(errs, validateHostUsers(s, old, path)...)
 	errs = append(errs, validateNames(s, old, path)...)
 	errs = append(errs, validateOS(s, path)...)
 	return append(errs, validateFileVolumes(s, path)...)
 }
 
 // validateNames checks the fields that name other objects or the pod's host, and what stands among them.
-func validateNames(s, old *corev1.PodSpec, path *field.Path) field.ErrorList {
+func validateNames(s *corev1.PodSpec, old *before, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	named := func(name, value string, check func(string) []string) {
 		if value != "" {
@@ -61,8 +61,8 @@ func validateNames(s, old *corev1.PodSpec, path *field.Path) field.ErrorList {
 	}
 	named("hostname", s.Hostname, checks.Label)
 	named("subdomain", s.Subdomain, checks.Label)
-	errs = append(errs, Tolerations(s.Tolerations, path.Child("tolerations"))...)
-	errs = append(errs, validateHostAliases(s.HostAliases, addresses(old), path.Child("hostAliases"))...)
+	errs = append(errs, validateTolerations(s.Tolerations, old, path.Child("tolerations"))...)
+	errs = append(errs, validateHostAliases(s.HostAliases, path.Child("hostAliases"))...)
 	named("priorityClassName", s.PriorityClassName, checks.Subdomain)
 	if s.RuntimeClassName != nil {
 		errs = append(errs, problems(*s.RuntimeClassName, path.Child("runtimeClassName"), checks.Subdomain)...)
@@ -71,7 +71,7 @@ func validateNames(s, old *corev1.PodSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, enum(*p, path.Child("preemptionPolicy"), corev1.PreemptLowerPriority, corev1.PreemptNever)...)
 	}
 	if s.Overhead != nil {
-		errs = append(errs, Overhead(s.Overhead, path.Child("overhead"))...)
+		errs = append(errs, validateOverhead(s.Overhead, old, path.Child("overhead"))...)
 	}
 	return errs
 }
@@ -105,30 +105,15 @@ func validateReadinessGates(list []corev1.PodReadinessGate, path *field.Path) fi
 	return errs
 }
 
-func validateHostAliases(list []corev1.HostAlias, known []string, path *field.Path) field.ErrorList {
+func validateHostAliases(list []corev1.HostAlias, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i, a := range list {
-		errs = append(errs, utilvalidation.IsValidIPForLegacyField(path.Index(i).Child("ip"), a.IP, true, known)...)
+		errs = append(errs, utilvalidation.IsValidIPForLegacyField(path.Index(i).Child("ip"), a.IP, true, nil)...)
 		for j, name := range a.Hostnames {
 			errs = append(errs, problems(name, path.Index(i).Child("hostnames").Index(j), utilvalidation.IsDNS1123Subdomain)...)
 		}
 	}
 	return errs
-}
-
-// addresses lists the addresses of a spec: those that stay may be written in ways that new ones may not.
-func addresses(s *corev1.PodSpec) []string {
-	if s == nil {
-		return nil
-	}
-	var out []string
-	for _, a := range s.HostAliases {
-		out = append(out, a.IP)
-	}
-	if s.DNSConfig != nil {
-		out = append(out, s.DNSConfig.Nameservers...)
-	}
-	return out
 }
 
 // enum checks a value that must be set and one of a few. known is shown in the order given.

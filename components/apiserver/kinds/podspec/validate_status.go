@@ -25,7 +25,7 @@ type StatusRules struct {
 // Validate checks a change.
 func (r StatusRules) Validate(new, old *corev1.Pod) field.ErrorList {
 	path, is, was := field.NewPath("status"), &new.Status, &old.Status
-	errs := validateConditions(is.Conditions, path.Child("conditions"))
+	errs := append(keptAnnotations(new, beforePod(old)), validateConditions(is.Conditions, path.Child("conditions"))...)
 	if new.Spec.NodeName != old.Spec.NodeName {
 		errs = append(errs, field.Forbidden(path.Child("nodeName"), "may not be changed directly"))
 	}

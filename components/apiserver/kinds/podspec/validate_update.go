@@ -2,6 +2,7 @@ package podspec
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 
@@ -27,8 +28,9 @@ var mutable = []string{
 // ValidateUpdate checks a change through the main resource: almost all of a pod's spec stays.
 func ValidateUpdate(new, old *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := validatePod(new, old)
-	errs = append(errs, keptAnnotations(new, old)...)
+	was := beforePod(old)
+	errs := validatePod(new, was)
+	errs = append(errs, keptAnnotations(new, was)...)
 	for _, list := range []struct {
 		name    string
 		is, was []corev1.Container
@@ -45,8 +47,12 @@ func ValidateUpdate(new, old *corev1.Pod) field.ErrorList {
 			errs = append(errs, trimmed(image, at)...)
 		}
 	}
-	errs = append(errs, validateDeadlineUpdate(new, old, path.Child("activeDeadlineSeconds"))...)
-	errs = append(errs, onlyAddedTolerations(new.Spec.Tolerations, old.Spec.Tolerations, path.Child("tolerations"))...)
+	more, last := validateDeadlineUpdate(new, old, path.Child("activeDeadlineSeconds"))
+	errs = append(errs, more...)
+	if last {
+		return errs
+	}
+	errs = append(errs, onlyAddedTolerations(new.Spec.Tolerations, was, path.Child("tolerations"))...)
 	errs = append(errs, onlyRemovedGates(new.Spec.SchedulingGates, old.Spec.SchedulingGates, path.Child("schedulingGates"))...)
 	if equality.Same(&new.Spec, &old.Spec) {
 		return errs
@@ -66,26 +72,28 @@ func ValidateUpdate(new, old *corev1.Pod) field.ErrorList {
 }
 
 // keptAnnotations checks that those annotations stay that say what a pod is.
-func keptAnnotations(new, old *corev1.Pod) field.ErrorList {
+func keptAnnotations(new *corev1.Pod, old *before) field.ErrorList {
 	var errs field.ErrorList
 	at := field.NewPath("metadata", "annotations")
 	kept := func(key, what string) {
 		is, has := new.Annotations[key]
-		switch was, had := old.Annotations[key]; {
+		switch was, had := old.annotations[key]; {
 		case had && (!has || is != was):
 			errs = append(errs, field.Forbidden(at.Key(key), "may not remove or update "+what))
 		case has && !had:
 			errs = append(errs, field.Forbidden(at.Key(key), "may not add "+what))
 		}
 	}
-	both := sets.KeySet(new.Annotations).Union(sets.KeySet(old.Annotations))
-	for _, key := range sets.List(both) {
-		if strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) {
-			kept(key, "AppArmor annotations")
+	if !maps.Equal(new.Annotations, old.annotations) {
+		both := sets.KeySet(new.Annotations).Union(sets.KeySet(old.annotations))
+		for _, key := range sets.List(both) {
+			if strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) {
+				kept(key, "AppArmor annotations")
+			}
 		}
+		kept(corev1.MirrorPodAnnotationKey, "mirror pod annotation")
 	}
-	kept(corev1.MirrorPodAnnotationKey, "mirror pod annotation")
-	return append(errs, validateAnnotations(new.Annotations, &new.Spec, at)...)
+	return append(errs, validateAnnotations(new.Annotations, &new.Spec, old, at)...)
 }
 
 // revert returns new with all that an update may change put back to what it was.
@@ -106,23 +114,24 @@ func revert(new, old *corev1.PodSpec) *corev1.PodSpec {
 	return out
 }
 
-func validateDeadlineUpdate(new, old *corev1.Pod, path *field.Path) field.ErrorList {
+// validateDeadlineUpdate checks how a deadline changes. last tells that nothing else is looked at, as upstream has it for times
+// that are wrong, and not for one that is taken away.
+func validateDeadlineUpdate(new, old *corev1.Pod, path *field.Path) (errs field.ErrorList, last bool) {
 	is, was := new.Spec.ActiveDeadlineSeconds, old.Spec.ActiveDeadlineSeconds
 	switch {
 	case is != nil && (*is < 0 || *is > math.MaxInt32):
-		return field.ErrorList{field.Invalid(path, *is, utilvalidation.InclusiveRangeError(0, math.MaxInt32))}
+		return field.ErrorList{field.Invalid(path, *is, utilvalidation.InclusiveRangeError(0, math.MaxInt32))}, true
 	case is != nil && was != nil && *was < *is:
-		return field.ErrorList{field.Invalid(path, *is, "must be less than or equal to previous value")}
+		return field.ErrorList{field.Invalid(path, *is, "must be less than or equal to previous value")}, true
 	case is == nil && was != nil:
-		return field.ErrorList{field.Invalid(path, is, "must not update from a positive integer to nil value")}
+		return field.ErrorList{field.Invalid(path, is, "must not update from a positive integer to nil value")}, false
 	}
-	return nil
+	return nil, false
 }
 
-func onlyAddedTolerations(new, old []corev1.Toleration, path *field.Path) field.ErrorList {
-	for i := range old {
+func onlyAddedTolerations(new []corev1.Toleration, old *before, path *field.Path) field.ErrorList {
+	for _, was := range old.spec.Tolerations {
 		kept := false
-		was := old[i]
 		was.TolerationSeconds = nil
 		for j := range new {
 			is := new[j]
@@ -135,7 +144,7 @@ func onlyAddedTolerations(new, old []corev1.Toleration, path *field.Path) field.
 			return field.ErrorList{field.Forbidden(path, "existing toleration can not be modified except its tolerationSeconds")}
 		}
 	}
-	return Tolerations(new, path)
+	return validateTolerations(new, old, path)
 }
 
 func onlyRemovedGates(new, old []corev1.PodSchedulingGate, path *field.Path) field.ErrorList {

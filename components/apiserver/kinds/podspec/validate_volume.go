@@ -13,12 +13,13 @@ import (
 
 // validateVolumes checks the volumes of a pod and returns those that containers may refer to, by name. meta is nil in
 // templates.
-func validateVolumes(list []corev1.Volume, meta *metav1.ObjectMeta, path *field.Path) (map[string]corev1.VolumeSource, field.ErrorList) {
+func validateVolumes(list []corev1.Volume, old *before, meta *metav1.ObjectMeta, path *field.Path) (map[string]corev1.VolumeSource, field.ErrorList) {
 	var errs field.ErrorList
 	byName := map[string]corev1.VolumeSource{}
+	made := claimsMade(list, meta)
 	for i := range list {
 		v, at := &list[i], path.Index(i)
-		more := validateSource(v, meta, at)
+		more := validateSource(v, old, meta, at)
 		switch _, taken := byName[v.Name]; {
 		case v.Name == "":
 			more = append(more, field.Required(at.Child("name"), ""))
@@ -31,8 +32,30 @@ func validateVolumes(list []corev1.Volume, meta *metav1.ObjectMeta, path *field.
 			byName[v.Name] = v.VolumeSource
 		}
 		errs = append(errs, more...)
+		if c := v.PersistentVolumeClaim; c != nil && made[c.ClaimName] {
+			errs = append(errs, field.Invalid(at.Child("persistentVolumeClaim", "claimName"), c.ClaimName,
+				"must not reference a PVC that gets created for an ephemeral volume"))
+		}
 	}
 	return byName, errs
+}
+
+// claimsMade are the names of the claims that come to be for the ephemeral volumes of a pod; without its name they are not known.
+func claimsMade(list []corev1.Volume, meta *metav1.ObjectMeta) map[string]bool {
+	if meta == nil || meta.Name == "" {
+		return nil
+	}
+	var names map[string]bool
+	for i := range list {
+		if list[i].Ephemeral == nil {
+			continue
+		}
+		if names == nil {
+			names = map[string]bool{}
+		}
+		names[meta.Name+"-"+list[i].Name] = true
+	}
+	return names
 }
 
 // member is one member of the union of volume types. Upstream calls some by another name where there are two of them
@@ -41,11 +64,13 @@ type member struct {
 	name, second, path string
 	set                func(*corev1.Volume) bool
 	check              func(s *source, at *field.Path) field.ErrorList
+	// named, if there is one, checks the volume's name, also if the type is one too many.
+	named func(*source) field.ErrorList
 }
 
 // validateSource checks that the volume has one type, and that type's fields. The order is the one in which upstream
 // looks: of two types the later one is the one too many.
-func validateSource(v *corev1.Volume, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
+func validateSource(v *corev1.Volume, old *before, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	found := false
 	for i := range members {
@@ -53,12 +78,16 @@ func validateSource(v *corev1.Volume, meta *metav1.ObjectMeta, path *field.Path)
 		if !m.set(v) {
 			continue
 		}
+		s := &source{v, old, meta, path}
 		if found {
 			errs = append(errs, field.Forbidden(path.Child(or(m.second, m.name)), "may not specify more than 1 volume type"))
-			continue
+		} else {
+			found = true
+			errs = append(errs, m.check(s, path.Child(or(m.path, m.name)))...)
 		}
-		found = true
-		errs = append(errs, m.check(&source{v, meta, path}, path.Child(or(m.path, m.name)))...)
+		if m.named != nil {
+			errs = append(errs, m.named(s)...)
+		}
 	}
 	if !found {
 		errs = append(errs, field.Required(path, "must specify a volume type"))
@@ -69,6 +98,7 @@ func validateSource(v *corev1.Volume, meta *metav1.ObjectMeta, path *field.Path)
 // source is a volume whose type is looked at.
 type source struct {
 	*corev1.Volume
+	old  *before
 	meta *metav1.ObjectMeta
 	path *field.Path
 }
@@ -84,9 +114,7 @@ var members = []member{
 	}},
 	{name: "secret", set: func(v *corev1.Volume) bool { return v.Secret != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateSecretVolume(s.Secret, at) }},
 	{name: "nfs", set: func(v *corev1.Volume) bool { return v.NFS != nil }, check: func(s *source, at *field.Path) field.ErrorList { return NFS(s.NFS, at) }},
-	{name: "iscsi", set: func(v *corev1.Volume) bool { return v.ISCSI != nil }, check: func(s *source, at *field.Path) field.ErrorList {
-		return validateISCSI(s.ISCSI, s.Name, at, s.path.Child("name"))
-	}},
+	{name: "iscsi", set: func(v *corev1.Volume) bool { return v.ISCSI != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateISCSI(s.ISCSI, at) }, named: validateISCSIName},
 	{name: "glusterfs", set: func(v *corev1.Volume) bool { return v.Glusterfs != nil }, check: func(s *source, at *field.Path) field.ErrorList {
 		return append(required1(s.Glusterfs.EndpointsName, at.Child("endpoints")), required1(s.Glusterfs.Path, at.Child("path"))...)
 	}},
@@ -126,7 +154,7 @@ var members = []member{
 	}},
 	{name: "azureDisk", set: func(v *corev1.Volume) bool { return v.AzureDisk != nil }, check: func(s *source, at *field.Path) field.ErrorList { return AzureDisk(s.AzureDisk, at) }},
 	{name: "storageos", set: func(v *corev1.Volume) bool { return v.StorageOS != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateStorageOS(s.StorageOS, at) }},
-	{name: "projected", set: func(v *corev1.Volume) bool { return v.Projected != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateProjected(s.Projected, at) }},
+	{name: "projected", set: func(v *corev1.Volume) bool { return v.Projected != nil }, check: func(s *source, at *field.Path) field.ErrorList { return validateProjected(s.Projected, s.old, at) }},
 	{name: "scaleIO", set: func(v *corev1.Volume) bool { return v.ScaleIO != nil }, check: func(s *source, at *field.Path) field.ErrorList {
 		return ScaleIO(s.ScaleIO.Gateway, s.ScaleIO.System, s.ScaleIO.VolumeName, at)
 	}},

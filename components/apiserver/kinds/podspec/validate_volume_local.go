@@ -104,12 +104,13 @@ const (
 // projection checks the sources of a projected volume, which must not write the same file twice.
 type projection struct {
 	path  *field.Path
+	old   *before
 	files map[string]bool
 	errs  field.ErrorList
 }
 
-func validateProjected(p *corev1.ProjectedVolumeSource, path *field.Path) field.ErrorList {
-	v := &projection{path: path, files: map[string]bool{}, errs: mode(p.DefaultMode, path.Child("defaultMode"))}
+func validateProjected(p *corev1.ProjectedVolumeSource, old *before, path *field.Path) field.ErrorList {
+	v := &projection{path: path, old: old, files: map[string]bool{}, errs: mode(p.DefaultMode, path.Child("defaultMode"))}
 	for i := range p.Sources {
 		v.source(&p.Sources[i], path.Child("sources").Index(i))
 	}
@@ -173,7 +174,9 @@ func (v *projection) token(t *corev1.ServiceAccountTokenProjection, at *field.Pa
 		}
 	}
 	v.errs = append(v.errs, required1(t.Path, v.path.Child("path"))...)
-	v.errs = append(v.errs, unreserved(t.Path, v.path.Child("path"))...)
+	if errs := unreserved(t.Path, v.path.Child("path")); len(errs) > 0 && !v.old.had(badTokenPath) {
+		v.errs = append(v.errs, errs...)
+	}
 }
 
 // TemplateMeta checks the metadata of a template for a claim or a resource claim: only labels and annotations can be set.

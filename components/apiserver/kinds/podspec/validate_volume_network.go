@@ -54,7 +54,7 @@ func NFS(n *corev1.NFSVolumeSource, at *field.Path) field.ErrorList {
 // maxISCSIName bounds <volume>:<portal>, by which an initiator of its own is known on the node.
 const maxISCSIName = 64
 
-func validateISCSI(v *corev1.ISCSIVolumeSource, volume string, at, name *field.Path) field.ErrorList {
+func validateISCSI(v *corev1.ISCSIVolumeSource, at *field.Path) field.ErrorList {
 	errs := required1(v.TargetPortal, at.Child("targetPortal"))
 	if v.IQN == "" {
 		errs = append(errs, field.Required(at.Child("iqn"), ""))
@@ -65,15 +65,19 @@ func validateISCSI(v *corev1.ISCSIVolumeSource, volume string, at, name *field.P
 	if (v.DiscoveryCHAPAuth || v.SessionCHAPAuth) && v.SecretRef == nil {
 		errs = append(errs, field.Required(at.Child("secretRef"), ""))
 	}
-	if v.InitiatorName == nil {
-		return errs
-	}
-	errs = append(errs, QualifiedISCSIName(*v.InitiatorName, at.Child("initiatorname"))...)
-	if len(volume+":"+v.TargetPortal) > maxISCSIName {
-		errs = append(errs, field.Invalid(name, volume,
-			"Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified."))
+	if v.InitiatorName != nil {
+		errs = append(errs, QualifiedISCSIName(*v.InitiatorName, at.Child("initiatorname"))...)
 	}
 	return errs
+}
+
+// validateISCSIName checks what an initiator of a volume's own is called.
+func validateISCSIName(s *source) field.ErrorList {
+	if s.ISCSI.InitiatorName == nil || len(s.Name+":"+s.ISCSI.TargetPortal) <= maxISCSIName {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(s.path.Child("name"), s.Name,
+		"Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if iscsi.initiatorName is specified.")}
 }
 
 // iscsiNames are the three forms of a name in iSCSI (RFC 3720, 3.2.6.3), by their prefix, as upstream reads them.
@@ -164,7 +168,7 @@ func FlexVolume(driver string, options map[string]string, at *field.Path) field.
 	errs := required1(driver, at.Child("driver"))
 	for _, key := range sortedKeys(options) {
 		domain, _, _ := strings.Cut(key, "/")
-		if reserved := "." + domain; strings.HasSuffix(reserved, ".kubernetes.io") || strings.HasSuffix(reserved, ".k8s.io") {
+		if reserved := "." + strings.ToLower(domain); strings.HasSuffix(reserved, ".kubernetes.io") || strings.HasSuffix(reserved, ".k8s.io") {
 			errs = append(errs, field.Invalid(at.Child("options").Key(key), key, "kubernetes.io and k8s.io namespaces are reserved"))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -17,7 +18,7 @@ const (
 	maxGMSASpec      = 64 * 1024
 	maxWindowsDomain = 255
 	maxWindowsUser   = 104
-	maxNetBIOS       = 15
+	maxNetBIOS       = 15 // characters; the others are counted in bytes
 )
 
 func validateWindows(w *corev1.WindowsSecurityContextOptions, at *field.Path) field.ErrorList {
@@ -52,7 +53,7 @@ func windowsUserProblems(name string) []string {
 	switch {
 	case name == "":
 		return []string{"runAsUserName cannot be an empty string"}
-	case strings.ContainsFunc(name, unicode.IsControl):
+	case strings.ContainsFunc(name, func(r rune) bool { return r < 0x20 || r == 0x7f }):
 		return []string{"runAsUserName cannot contain control characters"}
 	case strings.Count(name, `\`) > 1:
 		return []string{"runAsUserName cannot contain more than one backslash"}
@@ -73,24 +74,30 @@ func windowsUserProblems(name string) []string {
 
 func windowsAccountProblems(user string) []string {
 	const never = `"/\:;|=,+*?<>@[]`
-	switch {
-	case user == "":
+	if user == "" {
 		return []string{"runAsUserName's User cannot be empty"}
-	case len(user) > maxWindowsUser:
-		return []string{fmt.Sprintf("runAsUserName's User length must not be longer than %d characters", maxWindowsUser)}
-	case strings.Trim(user, ". ") == "":
-		return []string{"runAsUserName's User cannot contain only periods or spaces"}
-	case strings.ContainsAny(user, never):
-		return []string{"runAsUserName's User cannot contain the following characters: " + never}
 	}
-	return nil
+	var out []string
+	if len(user) > maxWindowsUser {
+		out = append(out, fmt.Sprintf("runAsUserName's User length must not be longer than %d characters", maxWindowsUser))
+	}
+	if strings.Trim(user, ". ") == "" {
+		out = append(out, "runAsUserName's User cannot contain only periods or spaces")
+	}
+	if strings.ContainsAny(user, never) {
+		out = append(out, "runAsUserName's User cannot contain the following characters: "+never)
+	}
+	return out
 }
 
 func isNetBIOS(domain string) bool {
-	return domain != "" && len(domain) <= maxNetBIOS && domain[0] != '.' && !strings.ContainsAny(domain, `\/:*?"<>|`)
+	return domain != "" && utf8.RuneCountInString(domain) <= maxNetBIOS && domain[0] != '.' && !strings.ContainsAny(domain, `\/:*?"<>|`)
 }
 
 func isWindowsDNS(domain string) bool {
+	if strings.ContainsFunc(domain, func(r rune) bool { return r > unicode.MaxASCII }) {
+		return false // before it becomes another letter in lower case
+	}
 	for label := range strings.SplitSeq(domain, ".") {
 		if len(checks.Label(strings.ToLower(label))) > 0 {
 			return false

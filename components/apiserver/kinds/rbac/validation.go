@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -13,9 +13,10 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
-// ValidateName allows everything that can stand in a URL path: roles have names like "system:node".
-func ValidateName(name string, prefix bool) []string {
-	return path.ValidatePathSegmentName(name, prefix)
+// ValidateName allows everything that can stand in a URL path: roles have names like "system:node". What names are generated
+// from is held to the same, "." and ".." too.
+func ValidateName(name string, _ bool) []string {
+	return content.IsPathSegmentName(name)
 }
 
 // ValidateRole checks a role.

@@ -2,10 +2,10 @@ package resource
 
 import (
 	"fmt"
+	"strconv"
 
 	resourcev1 "k8s.io/api/resource/v1"
 	quantity "k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -36,36 +36,30 @@ func validateValues(fallback *quantity.Quantity, most quantity.Quantity, values 
 	if fallback == nil {
 		return field.ErrorList{field.Required(path.Child("default"), "required when validValues is defined")}
 	}
-	var errs field.ErrorList
-	if len(values) > maxValidValues {
-		errs = append(errs, field.TooMany(at, len(values), maxValidValues))
-	} else {
-		errs = append(errs, ascending(values, most, at)...)
-	}
-	for _, v := range values {
-		if v.Cmp(*fallback) == 0 {
-			return errs
+	errs := ascending(values, at)
+	found := false
+	amount := func(v quantity.Quantity) string { return strconv.FormatInt(v.Value(), 10) }
+	errs = append(errs, distinct(values, maxValidValues, at, amount, func(v quantity.Quantity, at *field.Path) field.ErrorList {
+		found = found || v.Cmp(*fallback) == 0
+		if v.Cmp(most) > 0 {
+			return field.ErrorList{field.Invalid(at, v.String(), "option is larger than capacity value: "+most.String())}
 		}
+		return nil
+	})...)
+	if !found {
+		errs = append(errs, field.Invalid(at, fallback.String(), "default value is not valid according to the requestPolicy"))
 	}
-	return append(errs, field.Invalid(at, fallback.String(), "default value is not valid according to the requestPolicy"))
+	return errs
 }
 
-func ascending(values []quantity.Quantity, most quantity.Quantity, at *field.Path) field.ErrorList {
-	var errs, twice field.ErrorList
-	seen := sets.New[string]()
-	for i, v := range values {
-		if v.Cmp(most) > 0 {
-			errs = append(errs, field.Invalid(at.Index(i), v.String(), "option is larger than capacity value: "+most.String()))
+func ascending(values []quantity.Quantity, at *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := 1; i < len(values); i++ {
+		if values[i].Cmp(values[i-1]) < 0 {
+			errs = append(errs, field.Invalid(at.Index(i), values[i].String(), "values must be sorted in ascending order"))
 		}
-		if i > 0 && v.Cmp(values[i-1]) < 0 {
-			errs = append(errs, field.Invalid(at.Index(i), v.String(), "values must be sorted in ascending order"))
-		}
-		if seen.Has(v.String()) {
-			twice = append(twice, field.Duplicate(at.Index(i), v.String()))
-		}
-		seen.Insert(v.String())
 	}
-	return append(errs, twice...)
+	return errs
 }
 
 func validateRange(fallback *quantity.Quantity, most quantity.Quantity, r *resourcev1.CapacityRequestPolicyRange, path *field.Path) field.ErrorList {
@@ -83,14 +77,14 @@ func validateRange(fallback *quantity.Quantity, most quantity.Quantity, r *resou
 	if r.Min.Cmp(most) > 0 {
 		refuse("min", r.Min, "min is larger than capacity value: %s", most.String())
 	}
+	if fallback.Cmp(*r.Min) < 0 {
+		refuse("min", fallback, "default is less than min: %s", r.Min.String())
+	}
 	if r.Max != nil && r.Min.Cmp(*r.Max) > 0 {
 		refuse("max", r.Min, "min is larger than max: %s", r.Max.String())
 	}
 	if r.Max != nil && r.Max.Cmp(most) > 0 {
 		refuse("max", r.Max, "max is larger than capacity value: %s", most.String())
-	}
-	if fallback.Cmp(*r.Min) < 0 {
-		refuse("min", fallback, "default is less than min: %s", r.Min.String())
 	}
 	if r.Max != nil && fallback.Cmp(*r.Max) > 0 {
 		refuse("max", fallback, "default is more than max: %s", r.Max.String())

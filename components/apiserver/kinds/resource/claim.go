@@ -84,7 +84,7 @@ func validateSpec(s *resourcev1.ResourceClaimSpec, path *field.Path, stored sets
 		})...)
 	return append(errs, each(s.Devices.Config, resourcev1.DeviceConfigMaxSize, devices.Child("config"),
 		func(c resourcev1.DeviceClaimConfiguration, at *field.Path) field.ErrorList {
-			return append(known.references(c.Requests, at.Child("requests")), configuration(&c.DeviceConfiguration, at)...)
+			return append(known.references(c.Requests, at.Child("requests")), configuration(&c.DeviceConfiguration, at, false)...)
 		})...)
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/operation"
 	"k8s.io/apimachinery/pkg/api/validate"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -25,27 +26,30 @@ func ClassName(name string, prefix bool) []string {
 }
 
 // ValidateClass checks a device class.
-func ValidateClass(c *resourcev1.DeviceClass) field.ErrorList { return validateClass(c, nil) }
-
-// ValidateClassUpdate checks a change: expressions that are stored already were good once, and stay so.
-func ValidateClassUpdate(new, old *resourcev1.DeviceClass) field.ErrorList {
-	return validateClass(new, old.Spec.Selectors)
+func ValidateClass(c *resourcev1.DeviceClass) field.ErrorList {
+	return validateClass(&c.Spec, &resourcev1.DeviceClassSpec{})
 }
 
-func validateClass(c *resourcev1.DeviceClass, stored []resourcev1.DeviceSelector) field.ErrorList {
+// ValidateClassUpdate checks a change: what is stored already was good once, and stays so.
+func ValidateClassUpdate(new, old *resourcev1.DeviceClass) field.ErrorList {
+	return validateClass(&new.Spec, &old.Spec)
+}
+
+func validateClass(s, old *resourcev1.DeviceClassSpec) field.ErrorList {
 	path := field.NewPath("spec")
 	known := sets.New[string]()
-	for _, s := range stored {
-		if s.CEL != nil {
-			known.Insert(s.CEL.Expression)
+	for i := range old.Selectors {
+		if c := old.Selectors[i].CEL; c != nil {
+			known.Insert(c.Expression)
 		}
 	}
-	errs := selectors(c.Spec.Selectors, path.Child("selectors"), known)
-	errs = append(errs, each(c.Spec.Config, resourcev1.DeviceConfigMaxSize, path.Child("config"),
+	stored := apiequality.Semantic.DeepEqual(s.Config, old.Config)
+	errs := selectors(s.Selectors, path.Child("selectors"), known)
+	errs = append(errs, each(s.Config, resourcev1.DeviceConfigMaxSize, path.Child("config"),
 		func(config resourcev1.DeviceClassConfiguration, at *field.Path) field.ErrorList {
-			return configuration(&config.DeviceConfiguration, at)
+			return configuration(&config.DeviceConfiguration, at, stored)
 		})...)
-	name, at := c.Spec.ExtendedResourceName, path.Child("extendedResourceName")
+	name, at := s.ExtendedResourceName, path.Child("extendedResourceName")
 	if len(validate.ExtendedResourceName(context.Background(), operation.Operation{}, at, name, nil)) != 0 {
 		errs = append(errs, field.Invalid(at, *name, "must be a valid extended resource name"))
 	}
@@ -83,12 +87,17 @@ func expression(text string, at *field.Path, stored bool) field.ErrorList {
 	return nil
 }
 
-func configuration(c *resourcev1.DeviceConfiguration, at *field.Path) field.ErrorList {
+// configuration checks what a driver is told. What is stored already may be longer than it may be now.
+func configuration(c *resourcev1.DeviceConfiguration, at *field.Path, stored bool) field.ErrorList {
 	if c.Opaque == nil {
 		return field.ErrorList{field.Required(at.Child("opaque"), "")}
 	}
+	most := resourcev1.OpaqueParametersMaxLength
+	if stored {
+		most = len(c.Opaque.Parameters.Raw)
+	}
 	errs := driverName(c.Opaque.Driver, at.Child("opaque", "driver"))
-	return append(errs, object(c.Opaque.Parameters, at.Child("opaque", "parameters"), resourcev1.OpaqueParametersMaxLength)...)
+	return append(errs, object(c.Opaque.Parameters, at.Child("opaque", "parameters"), most)...)
 }
 
 // object checks content that only a driver understands: it must be a JSON object.

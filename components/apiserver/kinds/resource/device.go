@@ -2,10 +2,11 @@ package resource
 
 import (
 	"maps"
+	"regexp"
 	"slices"
 
-	"github.com/blang/semver/v4"
 	resourcev1 "k8s.io/api/resource/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -14,11 +15,15 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 )
 
-// validateDevice checks a device; perDevice tells that each says on its own where it is.
-func validateDevice(d *resourcev1.Device, at *field.Path, perDevice bool) field.ErrorList {
+// validateDevice checks a device; old is what it was, nil if it is new: taints that it keeps aren't looked at again. perDevice
+// tells that each device says on its own where it is.
+func validateDevice(d, old *resourcev1.Device, at *field.Path, perDevice bool) field.ErrorList {
 	errs := label(d.Name, at.Child("name"))
 	if n := len(d.Attributes) + len(d.Capacity); n > resourcev1.ResourceSliceMaxAttributesAndCapacitiesPerDevice {
 		errs = append(errs, field.Invalid(at, n, "the total number of attributes and capacities must not exceed 32"))
+	}
+	if n := len(d.Attributes); n > resourcev1.ResourceSliceMaxAttributeValuesPerDevice {
+		errs = append(errs, field.Invalid(at, n, "the total number of attribute values must not exceed 48"))
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Attributes)) {
 		a := d.Attributes[name]
@@ -31,7 +36,9 @@ func validateDevice(d *resourcev1.Device, at *field.Path, perDevice bool) field.
 		errs = append(errs, qualifiedName(string(name), at.Child("capacity"))...)
 		errs = append(errs, validateCapacity(&c, at.Child("capacity").Key(shorten(name)), shared)...)
 	}
-	errs = append(errs, each(d.Taints, resourcev1.DeviceTaintsMaxLength, at.Child("taints"), validateTaint)...)
+	if old == nil || !apiequality.Semantic.DeepEqual(old.Taints, d.Taints) {
+		errs = append(errs, each(d.Taints, resourcev1.DeviceTaintsMaxLength, at.Child("taints"), validateTaint)...)
+	}
 	errs = append(errs, distinct(d.ConsumesCounters, resourcev1.ResourceSliceMaxDeviceCounterConsumptionsPerDevice, at.Child("consumesCounters"),
 		func(c resourcev1.DeviceCounterConsumption) string { return c.CounterSet },
 		func(c resourcev1.DeviceCounterConsumption, at *field.Path) field.ErrorList {
@@ -84,6 +91,13 @@ func whichNode(d *resourcev1.Device, at *field.Path, perDevice bool) field.Error
 	return c.errs
 }
 
+// version is a semantic version 2.0.0, whose numbers may be of any size.
+var version = func() *regexp.Regexp {
+	const number, build = `(?:0|[1-9][0-9]*)`, `[0-9A-Za-z-]+`
+	const pre = `(?:` + number + `|[0-9]*[A-Za-z-][0-9A-Za-z-]*)`
+	return regexp.MustCompile(`^` + number + `\.` + number + `\.` + number + `(?:-` + pre + `(?:\.` + pre + `)*)?(?:\+` + build + `(?:\.` + build + `)*)?$`)
+}()
+
 func validateAttribute(a *resourcev1.DeviceAttribute, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	set := 0
@@ -99,7 +113,7 @@ func validateAttribute(a *resourcev1.DeviceAttribute, at *field.Path) field.Erro
 	}
 	if a.VersionValue != nil {
 		set++
-		if _, err := semver.Parse(*a.VersionValue); err != nil {
+		if !version.MatchString(*a.VersionValue) {
 			errs = append(errs, field.Invalid(at.Child("version"), *a.VersionValue, "must be a string compatible with semver.org spec 2.0.0"))
 		}
 		errs = append(errs, shortEnough(*a.VersionValue, at.Child("version"))...)
@@ -133,34 +147,24 @@ func keyAndValue(t *resourcev1.DeviceTaint, at *field.Path) field.ErrorList {
 // both or none, and none is in both lists.
 func bindingConditions(ready, failed []string, at *field.Path) field.ErrorList {
 	readyAt, failedAt := at.Child("bindingConditions"), at.Child("bindingFailureConditions")
-	errs := conditionTypes(ready, resourcev1.BindingConditionsMaxSize, readyAt)
-	errs = append(errs, conditionTypes(failed, resourcev1.BindingFailureConditionsMaxSize, failedAt)...)
+	errs := each(ready, resourcev1.BindingConditionsMaxSize, readyAt, labelKey)
+	errs = append(errs, each(failed, resourcev1.BindingFailureConditionsMaxSize, failedAt, labelKey)...)
+	errs = append(errs, twice(ready, readyAt, same[string])...)
+	allReady, seen := sets.New(ready...), sets.New[string]()
+	for i, c := range failed {
+		if seen.Has(c) {
+			errs = append(errs, field.Duplicate(failedAt.Index(i), c))
+		}
+		seen.Insert(c)
+		if allReady.Has(c) {
+			errs = append(errs, field.Invalid(failedAt.Index(i), c, "bindingFailureConditions must not overlap with bindingConditions"))
+		}
+	}
 	switch {
 	case len(ready) == 0 && len(failed) > 0:
 		errs = append(errs, field.Invalid(readyAt, ready, "bindingConditions are required to use bindingFailureConditions"))
 	case len(ready) > 0 && len(failed) == 0:
 		errs = append(errs, field.Invalid(failedAt, failed, "bindingFailureConditions are required to use bindingConditions"))
-	}
-	for i, c := range failed {
-		if slices.Contains(ready, c) {
-			errs = append(errs, field.Invalid(failedAt.Index(i), c, "bindingFailureConditions must not overlap with bindingConditions"))
-		}
-	}
-	return errs
-}
-
-func conditionTypes(list []string, max int, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	if len(list) > max {
-		errs = append(errs, field.TooMany(path, len(list), max))
-	}
-	seen := sets.New[string]()
-	for i, c := range list {
-		errs = append(errs, labelKey(c, path.Index(i))...)
-		if seen.Has(c) {
-			errs = append(errs, field.Duplicate(path.Index(i), c))
-		}
-		seen.Insert(c)
 	}
 	return errs
 }

@@ -114,15 +114,20 @@ func labelKey(key string, at *field.Path) field.ErrorList {
 	return metavalidation.ValidateLabelName(key, at)
 }
 
-// distinct checks each item of a list, and that none is there twice. Of a list that is too long nothing else is told.
+// distinct checks each item of a list, and then that none is there twice. Of a list that is too long nothing else is told.
 func distinct[T any, K comparable](list []T, max int, at *field.Path, key func(T) K, check func(T, *field.Path) field.ErrorList) field.ErrorList {
+	errs := each(list, max, at, check)
 	if len(list) > max {
-		return field.ErrorList{field.TooMany(at, len(list), max)}
+		return errs
 	}
+	return append(errs, twice(list, at, key)...)
+}
+
+// twice tells of the items of a list that were there before.
+func twice[T any, K comparable](list []T, at *field.Path, key func(T) K) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[K]()
 	for i, item := range list {
-		errs = append(errs, check(item, at.Index(i))...)
 		k := key(item)
 		if seen.Has(k) {
 			errs = append(errs, field.Duplicate(at.Index(i), k))

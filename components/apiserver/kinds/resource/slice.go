@@ -73,12 +73,26 @@ func validateSlice(s, old *resourcev1.ResourceSliceSpec) field.ErrorList {
 	perDevice := s.PerDeviceNodeSelection != nil && *s.PerDeviceNodeSelection
 	errs = append(errs, distinct(s.Devices, maxDevices(s), path.Child("devices"),
 		func(d resourcev1.Device) string { return d.Name },
-		func(d resourcev1.Device, at *field.Path) field.ErrorList { return validateDevice(&d, at, perDevice) })...)
+		func(d resourcev1.Device, at *field.Path) field.ErrorList {
+			return validateDevice(&d, named(old, d.Name), at, perDevice)
+		})...)
 	return append(errs, distinct(s.SharedCounters, resourcev1.ResourceSliceMaxCounterSets, path.Child("sharedCounters"),
 		func(c resourcev1.CounterSet) string { return c.Name },
 		func(c resourcev1.CounterSet, at *field.Path) field.ErrorList {
 			return append(requiredLabel(c.Name, at.Child("name")), validateCounters(c.Counters, at.Child("counters"), resourcev1.ResourceSliceMaxCountersPerCounterSet)...)
 		})...)
+}
+
+// named is the device of a name, nil if there is none.
+func named(s *resourcev1.ResourceSliceSpec, name string) *resourcev1.Device {
+	if s == nil {
+		return nil
+	}
+	i := slices.IndexFunc(s.Devices, func(d resourcev1.Device) bool { return d.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.Devices[i]
 }
 
 func validatePool(p *resourcev1.ResourcePool, path *field.Path) field.ErrorList {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,32 +25,23 @@ func ValidateStatusUpdate(new, old *resourcev1.ResourceClaim) field.ErrorList {
 	for i := range is.Devices {
 		errs = append(errs, validateDeviceStatus(&is.Devices[i], path.Child("devices").Index(i), devices)...)
 	}
-	seen := sets.New[deviceID]()
-	for i := range is.Devices {
-		id := idOf(&is.Devices[i])
-		if seen.Has(id) {
-			errs = append(errs, field.Duplicate(path.Child("devices").Index(i), id))
-		}
-		seen.Insert(id)
+	errs = append(errs, twice(is.Devices, path.Child("devices"), func(d resourcev1.AllocatedDeviceStatus) deviceID { return idOf(&d) })...)
+	switch at := path.Child("reservedFor"); {
+	case is.Allocation == nil && len(is.ReservedFor) > 0:
+		errs = append(errs, field.Forbidden(at, "may not be specified when `allocated` is not set"))
+	case is.Allocation != nil && new.DeletionTimestamp != nil && added(is.ReservedFor, was.ReservedFor):
+		errs = append(errs, field.Forbidden(at, "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"))
 	}
 	if was.Allocation != nil && is.Allocation != nil {
 		errs = append(errs, immutable(is.Allocation, was.Allocation, path.Child("allocation"))...)
 	} else if is.Allocation != nil {
 		errs = append(errs, validateAllocation(is.Allocation, path.Child("allocation"), known)...)
 	}
-	if len(is.ReservedFor) > 0 && is.Allocation == nil {
-		errs = append(errs, field.Forbidden(path.Child("reservedFor"), "may not be specified when `allocated` is not set"))
-	}
-	if new.DeletionTimestamp != nil && added(is.ReservedFor, was.ReservedFor) {
-		errs = append(errs, field.Forbidden(path.Child("reservedFor"), "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"))
-	}
 	return errs
 }
 
 func added(new, old []resourcev1.ResourceClaimConsumerReference) bool {
-	return slices.ContainsFunc(new, func(r resourcev1.ResourceClaimConsumerReference) bool {
-		return !slices.ContainsFunc(old, func(o resourcev1.ResourceClaimConsumerReference) bool { return apiequality.Semantic.DeepEqual(r, o) })
-	})
+	return len(sets.New(new...).Difference(sets.New(old...))) > 0
 }
 
 func validateConsumer(r resourcev1.ResourceClaimConsumerReference, at *field.Path) field.ErrorList {
@@ -70,7 +60,7 @@ func validateAllocation(a *resourcev1.AllocationResult, path *field.Path, known 
 		func(c resourcev1.DeviceAllocationConfiguration, at *field.Path) field.ErrorList {
 			errs := checks.OneOf(c.Source, at.Child("source"), resourcev1.AllocationConfigSourceClaim, resourcev1.AllocationConfigSourceClass)
 			errs = append(errs, known.references(c.Requests, at.Child("requests"))...)
-			return append(errs, configuration(&c.DeviceConfiguration, at)...)
+			return append(errs, configuration(&c.DeviceConfiguration, at, false)...)
 		})...)
 	if a.NodeSelector != nil {
 		errs = append(errs, podspec.NodeSelector(a.NodeSelector, path.Child("nodeSelector"))...)

@@ -308,7 +308,18 @@ func ValidateNodeUpdate(new, old *storagev1.CSINode) field.ErrorList {
 
 // ValidateCapacity checks a storage capacity.
 func ValidateCapacity(c *storagev1.CSIStorageCapacity) field.ErrorList {
-	errs := metavalidation.ValidateLabelSelector(c.NodeTopology, metavalidation.LabelSelectorValidationOptions{}, field.NewPath("nodeTopology"))
+	return validateCapacity(c, metavalidation.LabelSelectorValidationOptions{})
+}
+
+// ValidateCapacityUpdate checks a changed storage capacity; values in its topology may stay bad.
+func ValidateCapacityUpdate(new, old *storagev1.CSIStorageCapacity) field.ErrorList {
+	var options metavalidation.LabelSelectorValidationOptions
+	options.AllowInvalidLabelValueInSelector = len(metavalidation.ValidateLabelSelector(old.NodeTopology, options, nil)) > 0
+	return validateCapacity(new, options)
+}
+
+func validateCapacity(c *storagev1.CSIStorageCapacity, options metavalidation.LabelSelectorValidationOptions) field.ErrorList {
+	errs := metavalidation.ValidateLabelSelector(c.NodeTopology, options, field.NewPath("nodeTopology"))
 	errs = append(errs, checks.Text(c.StorageClassName, field.NewPath("storageClassName"), checks.Subdomain)...)
 	if c.Capacity != nil && c.Capacity.Sign() < 0 {
 		errs = append(errs, field.Invalid(field.NewPath("capacity"), c.Capacity.String(), "must be greater than or equal to 0"))
