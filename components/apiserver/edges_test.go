@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"quintet.dev/quintet/components/apiserver"
 )
@@ -67,11 +68,29 @@ func TestBodyThatBreaksOff(t *testing.T) {
 // TestWatchByPath without watch=true begins with no state of its own, and ends it with no bookmark.
 func TestWatchByPath(t *testing.T) {
 	f := start(t)
-	for query, want := range map[string]bool{"": false, "&watch=true": true} {
-		_, text := f.with(t, "GET", "/api/v1/watch/namespaces/default/configmaps?allowWatchBookmarks=true&timeoutSeconds=1"+query, "")
-		if got := strings.Contains(text, metav1.InitialEventsAnnotationKey); got != want {
-			t.Errorf("%q: the end of the initial events is told: %v\n%s", query, got, text)
+	client, err := rest.HTTPClientFor(f.as("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(t, f.client(t), configMap("a", nil))
+	// until reads a watch as far as the first event that has a mark.
+	until := func(query, mark string) (seen string) {
+		resp, err := client.Get("https://" + f.server.Addr().String() + "/api/v1/watch/namespaces/default/configmaps?allowWatchBookmarks=true&" + query)
+		if err != nil {
+			t.Fatal(err)
 		}
+		defer resp.Body.Close()
+		lines := bufio.NewScanner(resp.Body)
+		for lines.Scan() && !strings.Contains(seen, mark) {
+			seen += lines.Text()
+		}
+		return seen
+	}
+	if seen := until("timeoutSeconds=60&watch=true", metav1.InitialEventsAnnotationKey); !strings.Contains(seen, `"name":"a"`) || !strings.Contains(seen, metav1.InitialEventsAnnotationKey) {
+		t.Errorf("asked to watch: %s", seen)
+	}
+	if seen := until("timeoutSeconds=1", metav1.InitialEventsAnnotationKey); strings.Contains(seen, metav1.InitialEventsAnnotationKey) {
+		t.Errorf("asked by the path: %s", seen)
 	}
 }
 

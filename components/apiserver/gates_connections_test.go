@@ -126,8 +126,13 @@ func TestGateExtendWebSocketsToKubelet(t *testing.T) {
 				}
 				fmt.Fprintf(conn, "GET /api/v1/namespaces/default/pods/p/%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
 					"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: %s\r\n\r\n", subresource, protocol)
-				if got := <-asked; got != c.want {
-					t.Errorf("%s: the kubelet was asked for %q", subresource, got)
+				select {
+				case got := <-asked:
+					if got != c.want {
+						t.Errorf("%s: the kubelet was asked for %q", subresource, got)
+					}
+				case <-time.After(time.Minute):
+					t.Errorf("%s: the kubelet wasn't asked", subresource)
 				}
 				_ = conn.Close()
 			}

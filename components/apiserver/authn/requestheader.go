@@ -24,7 +24,7 @@ type RequestHeader struct {
 	ExtraHeaderPrefixes []string
 }
 
-// check names the flag of a header without a name, and wants UIDs where API servers tell them to one another.
+// check names the flag of a header without a name. Headers for UIDs must include the one by which API servers tell them to one another.
 func (h *RequestHeader) check() error {
 	for _, f := range []struct {
 		flag   string

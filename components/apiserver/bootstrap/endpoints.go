@@ -117,10 +117,13 @@ func (b *Bootstrap) writeSlice(ctx context.Context, slice *discoveryv1.EndpointS
 	resource := discoveryv1.Resource("endpointslices")
 	found, err := objects.As[*discoveryv1.EndpointSlice](b.cfg.Objects.Get(ctx, resource, slice.Namespace, slice.Name))
 	if err == nil && found.AddressType != slice.AddressType { // which can't be changed
-		if err := b.cfg.Objects.Delete(ctx, resource, slice.Namespace, slice.Name, found.UID); err != nil && !apierrors.IsNotFound(err) {
-			return err
+		err := b.cfg.Objects.Delete(ctx, resource, slice.Namespace, slice.Name, found.UID)
+		if err == nil || apierrors.IsNotFound(err) {
+			_, err = b.cfg.Objects.Create(ctx, resource, slice)
 		}
-		_, err = b.cfg.Objects.Create(ctx, resource, slice)
+		if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+			return nil // another server was faster; what is still missing in its slice comes when this is done again
+		}
 		return err
 	}
 	return b.write(ctx, resource, slice, func(obj kinds.Object) bool {

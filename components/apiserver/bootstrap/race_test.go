@@ -2,11 +2,14 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -30,6 +33,36 @@ func (s taken) Create(ctx context.Context, resource schema.GroupResource, obj ki
 	}
 	time.AfterFunc(30*time.Millisecond, func() { s.Put(resource, obj) })
 	return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, obj.GetName(), nil)
+}
+
+// outpaced is a store in which another server has deleted a slice, and made it anew, since this one looked.
+type outpaced struct {
+	*objectstest.Store
+	gone bool
+}
+
+func (s outpaced) Delete(_ context.Context, resource schema.GroupResource, _, name string, _ types.UID) error {
+	if s.gone {
+		return apierrors.NewNotFound(resource, name)
+	}
+	return apierrors.NewConflict(resource, name, errors.New("another UID"))
+}
+
+func TestASliceThatAnotherServerMakesAnew(t *testing.T) {
+	for _, gone := range []bool{true, false} {
+		store := &objectstest.Store{}
+		b := newBootstrap(store, "one", "192.0.2.1", testingclock.NewFakeClock(time.Unix(1700000000, 0)))
+		if err := b.Ensure(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		_, slice := endpointsOf(t, store)
+		slice.AddressType = discoveryv1.AddressTypeIPv6
+		store.Put(discoveryv1.Resource("endpointslices"), slice)
+		b.cfg.Objects = outpaced{store, gone}
+		if err := b.Ensure(t.Context()); err != nil {
+			t.Errorf("gone %v: %v", gone, err)
+		}
+	}
 }
 
 func TestAnAddressThatAnotherServerTakesIsWaitedFor(t *testing.T) {

@@ -262,7 +262,8 @@ func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions
 	ctx, span := steps.Part(ctx, "List(recursive=true) etcd3")
 	defer span.End()
 	l := &List{Revision: revision}
-	r := storage.Range{Prefix: m.prefix, From: from, Revision: revision, Limit: storePage}
+	within := c.narrowed(o.Namespace, &m)
+	r := storage.Range{Prefix: within, From: max(from, within), Revision: revision, Limit: storePage}
 	for {
 		page, err := c.set.config.Store.List(ctx, r)
 		if errors.Is(err, storage.ErrCompacted) {

@@ -48,6 +48,28 @@ func TestSelectors(t *testing.T) {
 	f.wantNames(f.list(ListOptions{Predicate: Predicate{Field: fields.ParseSelectorOrDie("spec.nodeName=n2")}}), "a/y1 b/x2")
 }
 
+// TestPagesOfOneNamespace: what lies in others is no further page, wherever the list comes from.
+func TestPagesOfOneNamespace(t *testing.T) {
+	f := startMemory(t)
+	f.create("a", "x", "")
+	last := f.create("b", "y", "")
+	f.create("c", "z", "")
+	o := ListOptions{Limit: 1, ResourceVersion: fmt.Sprint(last.Revision), ResourceVersionMatch: metav1.ResourceVersionMatchExact,
+		Predicate: Predicate{Field: fields.ParseSelectorOrDie("metadata.namespace=a")}}
+	for _, from := range []string{"memory", "the store"} {
+		l := f.list(o)
+		f.wantNames(l, "a/x")
+		if l.Continue != "" {
+			t.Errorf("from %s: more is told of", from)
+		}
+		f.forgetPast()
+	}
+	f.create("a", "x2", "")
+	if o.ResourceVersion, o.ResourceVersionMatch = "", ""; f.list(o).Continue == "" {
+		t.Error("no more is told of")
+	}
+}
+
 func TestPaging(t *testing.T) {
 	f := startMemory(t)
 	for i := range 5 {

@@ -3,6 +3,7 @@ package handlers
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -38,6 +39,32 @@ func TestCutOff(t *testing.T) {
 	cutOff(t.Context(), expire)()
 	if len(set) > 0 {
 		t.Error("a watch that its client ended sets something")
+	}
+}
+
+// TestSlowWatcherIsToldNothing: its watch ends, and what it was sent is all events.
+func TestSlowWatcherIsToldNothing(t *testing.T) {
+	maps := configMaps(t)
+	behind, fell := context.WithCancel(t.Context())
+	w, err := maps.Watch(t.Context(), cache.WatchOptions{Behind: fell})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	for i := 0; behind.Err() == nil; i++ { // nobody reads
+		obj := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: fmt.Sprintf("m%d", i)}}
+		if _, err := maps.Create(t.Context(), maps.Key("a", obj.Name), obj, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := &call{door: &door{kind: maps.Kind(), version: maps.Kind().HubVersion()}, api: &API{}}
+	var sent strings.Builder
+	c.follow(t.Context(), w, &objectEvents{format: maps.Format(corev1.SchemeGroupVersion, serial.JSON, cache.Whole)}, outlet{send: func(b []byte) error {
+		sent.Write(b)
+		return nil
+	}})
+	if strings.Contains(sent.String(), "ERROR") {
+		t.Errorf("sent: %s", sent.String())
 	}
 }
 

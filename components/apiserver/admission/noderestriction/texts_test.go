@@ -2,6 +2,7 @@ package noderestriction
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -110,17 +111,13 @@ func TestClaimStatus(t *testing.T) {
 	claim := func(class string) *corev1.PersistentVolumeClaim {
 		return &corev1.PersistentVolumeClaim{ObjectMeta: meta("ns", "pvc"), Status: corev1.PersistentVolumeClaimStatus{CurrentVolumeAttributesClassName: &class}}
 	}
-	want := `persistentvolumeclaims "pvc" is forbidden: node "n1" is not allowed to update fields other than status.quantity and status.conditions: ` + `@@ -8,6 +8,6 @@
-   "resources": {}
-  },
-  "status": {
--  "currentVolumeAttributesClassName": "silver"
-+  "currentVolumeAttributesClassName": "gold"
-  }
- }
-`
 	got := asNode(admission.Update, corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "status", "pvc", claim("gold"), claim("silver"))
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
+	for _, want := range []string{
+		`persistentvolumeclaims "pvc" is forbidden: node "n1" is not allowed to update fields other than status.quantity and status.conditions: @@`,
+		"\n-  \"currentVolumeAttributesClassName\": \"silver\"\n+  \"currentVolumeAttributesClassName\": \"gold\"\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }

@@ -20,7 +20,8 @@ func graceText(grace *int64) string {
 	return strconv.FormatInt(*grace, 10)
 }
 
-// validateResources checks limits and requests; old is what they are part of as it was. claims are the pod's resource claims; name checks one resource's name.
+// validateResources checks limits and requests; old is what they are part of as it was. claims are the pod's resource claims; name checks
+// one resource's name.
 func validateResources(r *corev1.ResourceRequirements, old *before, claims sets.Set[string], at *field.Path,
 	name func(corev1.ResourceName, *field.Path) field.ErrorList) field.ErrorList {
 	var errs field.ErrorList

@@ -13,8 +13,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
 
-// validateSpec checks a pod spec. old is what it was before, nil if it is new. meta is that of the pod, nil where the spec stands in a template. Errors come in upstream's order, which
-// clients see in the message.
+// validateSpec checks a pod spec. old is what it was before, nil if it is new; meta is that of the pod, nil where the spec stands in a
+// template. Errors come in upstream's order, which clients see in the message.
 func validateSpec(s *corev1.PodSpec, old *before, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
 	volumes, errs := validateVolumes(s.Volumes, old, meta, path.Child("volumes"))
 	claims, more := validateClaims(s.ResourceClaims, meta, path.Child("resourceClaims"))
