@@ -81,7 +81,7 @@ func TestWatchByPath(t *testing.T) {
 		}
 		defer resp.Body.Close()
 		lines := bufio.NewScanner(resp.Body)
-		for lines.Scan() && !strings.Contains(seen, mark) {
+		for !strings.Contains(seen, mark) && lines.Scan() {
 			seen += lines.Text()
 		}
 		return seen
