@@ -187,7 +187,7 @@ func TestCreationByChange(t *testing.T) {
 	}
 }
 
-// TestCompressedAnswers are those to writes and of discovery, too, if they are large.
+// TestCompressedAnswers are those to writes, too, if they are large.
 func TestCompressedAnswers(t *testing.T) {
 	f := start(t)
 	large := `{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"large"},"data":{"a":"` + strings.Repeat("a", 200<<10) + `"}}`

@@ -202,7 +202,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 	w.Header().Set("Content-Type", d.contentType)
 	body := d.shown(r, key.media)
-	if len(body) > zipAbove && !c.config.NoCompression && negotiate.Gzip(r) {
+	if len(body) >= negotiate.GzipFrom && !c.config.NoCompression && negotiate.Gzip(r) {
 		w.Header().Set("Content-Encoding", "gzip")
 		w.Header().Add("Vary", "Accept-Encoding")
 		if negotiate.Pretty(r) {
@@ -214,9 +214,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	_, _ = w.Write(body)
 }
-
-// zipAbove is the size in bytes above which a document is compressed, as upstream has it for all answers.
-const zipAbove = 128 << 10
 
 func zipped(body []byte) []byte {
 	var out bytes.Buffer

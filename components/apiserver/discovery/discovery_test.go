@@ -1,6 +1,9 @@
 package discovery
 
 import (
+	"compress/gzip"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -263,6 +266,49 @@ func TestNotAcceptable(t *testing.T) {
 		s.ServeHTTP(w, r)
 		if w.Code != http.StatusNotAcceptable || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// TestCompressed is of documents that are large, for clients that take them so; whoever likes to read gets them as people do.
+func TestCompressed(t *testing.T) {
+	var many []*kinds.Kind
+	for i := range 1500 {
+		kind := *table()[0]
+		kind.Resource = fmt.Sprintf("%s%d", kind.Resource, i)
+		many = append(many, &kind)
+	}
+	const form = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+	for _, plain := range []bool{false, true} {
+		s := New(Config{Address: "192.0.2.1:443", NoCompression: plain})
+		s.Set(many)
+		root := map[bool]string{true: "/api", false: "/apis"}[many[0].Hub.Group == ""]
+		ask := func(path, encoding string) (string, bool) {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Header.Set("Accept", form)
+			r.Header.Set("Accept-Encoding", encoding)
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, r)
+			if w.Header().Get("Content-Encoding") == "" {
+				return w.Body.String(), false
+			}
+			z, err := gzip.NewReader(w.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(z)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(text), true
+		}
+		for _, path := range []string{root, root + "?pretty=true"} {
+			want, _ := ask(path, "identity")
+			for range 2 {
+				if got, zipped := ask(path, "gzip"); got != want || zipped == plain {
+					t.Errorf("%s: compressed %v, the same %v", path, zipped, got == want)
+				}
+			}
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (c *call) object(code int, body []byte, kind schema.GroupVersionKind) error
 	if c.choice.Pretty && c.choice.Media == serial.JSON {
 		body = indent(body)
 	}
-	if before, after, ok := serial.Around(c.choice.Media, kind, len(body)); ok && len(before)+len(body)+len(after) < zipFrom {
+	if before, after, ok := serial.Around(c.choice.Media, kind, len(body)); ok && len(before)+len(body)+len(after) < negotiate.GzipFrom {
 		c.pieces(code, before, body, after)
 		return nil
 	}
@@ -223,9 +223,6 @@ func (z *zipped) Write(p []byte) (int, error) {
 // zips tells whether what is large is compressed.
 func (c *call) zips() bool { return !c.api.config.NoCompression && negotiate.Gzip(c.r) }
 
-// zipFrom is the size in bytes from which a response is compressed, as upstream has it.
-const zipFrom = 128<<10 + 1
-
 // response holds small bodies back, so that they get a Content-Length, and compresses large ones if the client allows.
 type response struct {
 	w       http.ResponseWriter
@@ -238,7 +235,7 @@ type response struct {
 
 func (o *response) Write(p []byte) (int, error) {
 	if !o.started {
-		if len(o.held)+len(p) < zipFrom {
+		if len(o.held)+len(p) < negotiate.GzipFrom {
 			o.held = append(o.held, p...)
 			return len(p), nil
 		}

@@ -131,6 +131,9 @@ func Covers(clause *goautoneg.Accept, m serial.MediaType) bool {
 	return false
 }
 
+// GzipFrom is the size in bytes from which answers are compressed for clients that take them so, as upstream has it.
+const GzipFrom = 128<<10 + 1
+
 // Gzip tells whether the client takes answers that are compressed: as upstream reads it, by the first such header alone, and also if
 // gzip comes with a weight, which may be none.
 func Gzip(r *http.Request) bool {
