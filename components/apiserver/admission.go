@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"github.com/spf13/pflag"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"quintet.dev/quintet/components/apiserver/admission"
 	"quintet.dev/quintet/components/apiserver/admission/dynamic"
@@ -20,19 +22,20 @@ func (c *Config) addAdmissionFlags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.DisableAdmission, "disable-admission-plugins", nil, "Admission plug-ins to turn off.")
 	fs.StringSliceVar(&c.OnlyAdmission, "admission-control", nil, "All admission plug-ins that are on. Excludes --enable-admission-plugins and --disable-admission-plugins.")
 	fs.StringVar(&c.AdmissionFile, "admission-control-config-file", "", "AdmissionConfiguration with the configurations of admission plug-ins.")
-	fs.Int64Var(&c.NotReadySeconds, "default-not-ready-toleration-seconds", 300, "How long pods stay on a node that is not ready, unless they say so themselves.")
-	fs.Int64Var(&c.UnreachableSeconds, "default-unreachable-toleration-seconds", 300, "How long pods stay on a node that is unreachable, unless they say so themselves.")
+	c.NotReadySeconds = fs.Int64("default-not-ready-toleration-seconds", 300, "How long pods stay on a node that is not ready, unless they say so themselves.")
+	c.UnreachableSeconds = fs.Int64("default-unreachable-toleration-seconds", 300, "How long pods stay on a node that is unreachable, unless they say so themselves.")
 }
 
 func (s *Server) makeAdmission() (err error) {
 	s.admission, err = admission.New(admission.Config{
 		Only: s.config.OnlyAdmission, Enable: s.config.EnableAdmission, Disable: s.config.DisableAdmission, Without: s.withoutPlugins(), File: s.config.AdmissionFile,
 		Objects: handlers.Whole{Local: s.local}, Authorizer: s.authz, AnyNodeAudience: !s.gates.On(gates.ServiceAccountNodeAudienceRestriction),
-		AnyNodeName: s.gates.On(gates.AllowInsecureKubeletCertificateSigningRequests), Escalation: s.authz.Escalation(), Clock: s.config.Clock,
+		AnyNodeName: s.gates.On(gates.AllowInsecureKubeletCertificateSigningRequests), Escalation: s.authz.Escalation(handlers.Now{Local: s.local}), Clock: s.config.Clock,
 		NotReadySeconds: s.config.NotReadySeconds, UnreachableSeconds: s.config.UnreachableSeconds,
 		Meter: measures.NewAdmission(s.registry), PodSecurity: s.podSecurity(),
 		Dynamic: dynamic.Config{
 			Informers: s.self.informers, Client: s.self.client.Config(), Kinds: s.served, Services: s.resolver(), Egress: s.webhooks(),
+			Elsewhere: func() map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery { return s.aggregator.Elsewhere() },
 		},
 	})
 	return err

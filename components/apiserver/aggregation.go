@@ -38,10 +38,10 @@ func (s *Server) makeAggregator() (err error) {
 	}
 	s.aggregator, err = aggregation.New(aggregation.Config{
 		Objects: s.local, Whole: handlers.Whole{Local: s.local}, Services: s.resolver(), Writers: s.writers(), Clock: s.config.Clock, Library: s.library,
-		Dial: s.egress.Cluster(), PassRedirects: s.config.PassRedirects, NoUIDs: !s.gates.On(gates.RemoteRequestHeaderUID),
+		Dial: s.egress.Cluster(), Traced: s.tracesOn(), PassRedirects: s.config.PassRedirects, NoUIDs: !s.gates.On(gates.RemoteRequestHeaderUID),
 		ClientCertFile: s.config.ProxyClientCert, ClientKeyFile: s.config.ProxyClientKey,
 		Changed: func(v aggregation.View) {
-			s.custom.discovery.Arrange(v.Services, v.Elsewhere)
+			s.custom.discovery.Arrange(v.Services, v.Removed, v.Elsewhere)
 			s.custom.openapi.SetElsewhere(v.Sources)
 		},
 	})
@@ -60,7 +60,7 @@ func (s *Server) resolver() serviceResolver {
 func (s *Server) ensureFirstObjects(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		err := s.bootstrap.Ensure(ctx)
+		err := s.layFirst(ctx)
 		if err == nil {
 			close(s.first)
 		}
@@ -71,7 +71,11 @@ func (s *Server) ensureFirstObjects(ctx context.Context) error {
 			return err
 		}
 		s.synced.Store(true)
-		return s.aggregator.Sync(ctx)
+		if err := s.aggregator.Sync(ctx); err != nil {
+			return err
+		}
+		s.installed.Store(true)
+		return s.aggregator.Acquaint(ctx)
 	})
 	return group.Wait()
 }

@@ -160,6 +160,8 @@ func (s *Server) parseAPI(key string) (asked schema.GroupVersionResource, err er
 		return asked, fmt.Errorf("unknown api groups %s", version)
 	case !s.scheme().IsVersionRegistered(version) && !scheme.Scheme.IsVersionRegistered(version):
 		return asked, fmt.Errorf("group version %s that has not been registered", version)
+	case strings.ToLower(asked.Resource) != asked.Resource:
+		return asked, fmt.Errorf("invalid key %s: group/version/resource and resource is always lowercase plural, not %q", key, asked.Resource)
 	}
 	return version.WithResource(asked.Resource), nil
 }

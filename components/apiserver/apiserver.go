@@ -72,6 +72,7 @@ type Server struct {
 	authz     *authz.Chain
 	admission *admission.Chain
 	bootstrap *bootstrap.Bootstrap
+	begun     *begun // nil without
 	connector *connect.Connector
 	api       *handlers.API
 	audit     *auditing.Auditor
@@ -81,11 +82,13 @@ type Server struct {
 	aggregator *aggregation.Aggregator
 	peers      *peers.Peers
 
-	first  chan struct{} // closed when the first objects are there
-	ready  chan struct{} // closed when the server has all that it needs
-	synced atomic.Bool   // the caches have their objects
-	made   time.Time
-	logged *logged
+	first     chan struct{} // closed when the first objects are there
+	ready     chan struct{} // closed when the server has all that it needs
+	left      chan struct{} // closed when the cluster has been told that the server goes
+	synced    atomic.Bool   // the caches have their objects
+	installed atomic.Bool   // all that is served is known
+	made      time.Time
+	logged    *logged
 
 	registry   *prometheus.Registry // of metrics
 	library    metrics.KubeRegistry // of those that libraries want to register their way
@@ -101,7 +104,7 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{
 		config: config, scheme: sync.OnceValue(serial.NewScheme),
-		first: make(chan struct{}), ready: make(chan struct{}), made: config.Clock.Now(), logged: newLogged(config.Clock, klog.Flush),
+		first: make(chan struct{}), ready: make(chan struct{}), left: make(chan struct{}), made: config.Clock.Now(), logged: newLogged(config.Clock, klog.Flush),
 		registry: prometheus.NewRegistry(), library: metrics.NewKubeRegistry(),
 	}
 	s.codec = sync.OnceValue(func() *serial.Codec { return serial.NewCodec(s.scheme()) })
@@ -119,7 +122,6 @@ func New(config Config) (*Server, error) {
 		s.makeExposition,
 		s.makeCaches,
 		s.makeAuth,
-		s.makeBootstrap,
 		s.makeAPI,
 		s.makeCustom,
 		s.makeAggregator,
@@ -141,6 +143,7 @@ func (s *Server) abandon() {
 	if s.listener != nil {
 		_ = s.listener.Close()
 	}
+	s.begun.end()
 	s.audit.Close()
 	s.authn.Close()
 	s.signer.Close()
@@ -178,7 +181,8 @@ func (s *Server) Ready() <-chan struct{} { return s.ready }
 // Objects is access to what is stored, past authorization and admission.
 func (s *Server) Objects() *handlers.Local { return s.local }
 
-func (s *Server) makeBootstrap() error {
+// makeBootstrap makes what writes the first objects. It is needed before those are made who decide what else it tells of.
+func (s *Server) makeBootstrap() {
 	ip, port := s.advertised()
 	var masters *bootstrap.Masters
 	servers := 0
@@ -191,11 +195,11 @@ func (s *Server) makeBootstrap() error {
 	s.bootstrap = bootstrap.New(bootstrap.Config{
 		Objects: s.local, NoLease: !s.gates.On(gates.APIServerIdentity), Identity: s.config.Identity, Masters: masters, Servers: servers, NodePort: s.config.KubernetesNodePort,
 		AdvertiseAddress: ip, SecurePort: port, ServiceIP: s.ranges[0].Addr().Next().AsSlice(), ServiceCIDRs: s.ranges,
-		ClientCA: s.authn.ClientCA, RequestHeaderCA: s.authn.RequestHeaderCA, RequestHeader: s.config.RequestHeader, NoUIDHeaders: !s.gates.On(gates.RemoteRequestHeaderUID),
-		Fairness: s.config.PriorityAndFairness, Writers: s.writers(), Clock: s.config.Clock,
+		ClientCA:        func() []byte { return s.authn.ClientCA() },
+		RequestHeaderCA: func() []byte { return s.authn.RequestHeaderCA() }, RequestHeader: s.config.RequestHeader, NoUIDHeaders: !s.gates.On(gates.RemoteRequestHeaderUID),
+		NoRoles: !s.authz.HasRBAC(), Writers: s.writers(), Clock: s.config.Clock,
 		Features: s.features(), PeerAddress: s.toldPeers(),
 	})
-	return nil
 }
 
 // writers is how many of the first objects are written at a time.
@@ -208,7 +212,10 @@ func (s *Server) writers() int {
 
 // features are those that bring roles.
 func (s *Server) features() policy.Features {
-	return policy.Features{StorageMigration: s.gates.On(gates.StorageVersionMigrator), TrustBundles: s.gates.On(gates.ClusterTrustBundle)}
+	return policy.Features{
+		StorageMigration: s.gates.On(gates.StorageVersionMigrator), TrustBundles: s.gates.On(gates.ClusterTrustBundle),
+		NoFlagz: !s.gates.On(gates.ComponentFlagz), NoStatusz: !s.gates.On(gates.ComponentStatusz),
+	}
 }
 
 // advertised is where clients in the cluster reach this server; no address if there is only the loopback and nobody asked for it.
@@ -257,14 +264,14 @@ func (s *Server) makeFront() error {
 		Impersonation: s.impersonation(),
 		Fairness:      s.fairness.filter(),
 		Authorizer:    s.authz,
-		API:           s.api, Paths: s.paths(), Serves: s.api.Serves, Route: s.route,
+		API:           s.api, Paths: s.paths(), Serves: s.api.Serves, Defined: s.api.Defined, Route: s.route, Installed: s.installed.Load,
 		MaxInFlight: s.config.MaxRequestsInFlight, MaxMutatingInFlight: s.config.MaxMutatingRequestsInFlight,
 		RequestTimeout: s.config.RequestTimeout, MaxStreams: s.config.Serving.HTTP2Streams,
 		Edge: s.config.Serving.edge(), Clock: s.config.Clock,
 		Shutdown: server.Shutdown{
-			Delay: s.config.Serving.ShutdownDelay, RetryAfter: s.config.Serving.ShutdownSendRetryAfter, WatchGrace: s.config.Serving.ShutdownWatchGrace,
+			Delay: s.config.Serving.ShutdownDelay, Left: s.left, RetryAfter: s.config.Serving.ShutdownSendRetryAfter, WatchGrace: s.config.Serving.ShutdownWatchGrace,
 		},
-		Live: s.liveChecks(), Ready: s.readyChecks(), More: s.keyChecks(),
+		Live: s.liveChecks(), Health: s.liveChecks(s.keyChecks()...), Ready: s.readyChecks(),
 		Registry: s.registry, Gatherers: []prometheus.Gatherer{s.library}, Exposition: s.exposition,
 	})
 	if err == nil {
@@ -287,9 +294,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer stopFront()
 	defer context.AfterFunc(behind, stopFront)()
 
-	for _, p := range s.places {
-		group.Go(func() error { return p.caches.Run(behind) })
-	}
+	group.Go(func() error { return s.runPlaces(behind) })
 	group.Go(func() error { return s.authn.Run(behind) })
 	group.Go(func() error { return s.keyFiles.Run(behind, s.config.Clock) })
 	group.Go(func() error { return s.signer.Run(behind) })
@@ -313,14 +318,13 @@ func (s *Server) Run(ctx context.Context) error {
 	leaving, leave := context.WithCancel(behind)
 	defer leave()
 	defer context.AfterFunc(ctx, leave)()
-	left := make(chan struct{})
-	group.Go(func() error { return s.settle(behind, leaving, sync.OnceFunc(func() { close(left) })) })
+	group.Go(func() error { return s.settle(behind, leaving, sync.OnceFunc(func() { close(s.left) })) })
 	var serving error
 	group.Go(func() error {
 		defer stop()
 		serving = s.front.Run(front)
 		leave()
-		<-left
+		<-s.left
 		return serving
 	})
 	err := group.Wait()
@@ -349,13 +353,13 @@ func (s *Server) settle(ctx, leaving context.Context, left func()) error {
 	close(s.ready)
 	klog.FromContext(ctx).Info("Ready", "address", s.listener.Addr().String())
 	group, ctx := errgroup.WithContext(ctx)
+	known, forget := context.WithCancel(leaving)
+	defer forget()
+	defer context.AfterFunc(ctx, forget)() // a part that fails ends this one, too: the server does not go on without it
 	group.Go(func() error {
 		defer left()
-		return s.keepBootstrap(leaving)
+		return s.beKnown(known)
 	})
-	if s.gates.On(gates.UnknownVersionInteroperabilityProxy) {
-		group.Go(func() error { return s.peers.Run(leaving) })
-	}
 	group.Go(func() error { return s.repairServices(ctx) })
 	group.Go(func() error { return s.custom.manager.Run(ctx) })
 	group.Go(func() error { return s.aggregator.Run(ctx) })
@@ -373,7 +377,17 @@ func (s *Server) prepare(ctx context.Context) error {
 	if err := s.each(func(p *place) error { return p.caches.WaitReady(ctx) }); err != nil {
 		return err
 	}
-	if err := s.ensureFirstObjects(ctx); err != nil {
+	group, within := errgroup.WithContext(ctx)
+	ports := make(chan struct{}) // closed when they are known
+	group.Go(func() error {
+		defer close(ports)
+		return s.services.Prepare(within)
+	})
+	if s.config.KubernetesNodePort > 0 { // which one of the first objects takes
+		<-ports
+	}
+	group.Go(func() error { return s.ensureFirstObjects(within) })
+	if err := group.Wait(); err != nil {
 		return err
 	}
 	return s.authz.WaitSynced(ctx)

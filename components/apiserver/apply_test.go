@@ -196,3 +196,17 @@ func TestStatusCreates(t *testing.T) {
 		}
 	}
 }
+
+// TestMalformedApply: what can't be read is told of only where there is something that it could be applied to.
+func TestMalformedApply(t *testing.T) {
+	f := start(t)
+	for path, code := range map[string]int{
+		"/api/v1/namespaces/default/configmaps/none": 400, "/apis/apps/v1/namespaces/default/deployments/none/status": 404,
+		"/apis/apps/v1/namespaces/default/deployments/none/scale": 404, "/api/v1/namespaces/default/status": 400,
+	} {
+		resp, text := f.with(t, "PATCH", path+"?fieldManager=m", "a: [", "Content-Type", "application/apply-patch+yaml")
+		if resp.StatusCode != code {
+			t.Errorf("%s: %d %s", path, resp.StatusCode, text)
+		}
+	}
+}

@@ -270,3 +270,11 @@ func TestAuditOfTokens(t *testing.T) {
 		}
 	}
 }
+
+// TestAuditOfAMalformedTimeout: the event says what is wrong, though nobody was asked who it is.
+func TestAuditOfAMalformedTimeout(t *testing.T) {
+	got := audited(t, []ask{{"bad timeout", "admin", "GET", configMaps + "?timeout=soon", "", nil}})["bad timeout"]
+	if len(got) != 1 || got[0].ResponseStatus == nil || !strings.HasPrefix(got[0].ResponseStatus.Message, "invalid timeout specified in the request URL - ") {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -168,7 +168,8 @@ func (s *Server) makeAuthentication() (err error) {
 		return fmt.Errorf("--requestheader-uid-headers requires the %q feature to be enabled", gates.RemoteRequestHeaderUID)
 	}
 	s.authn, err = authn.New(authn.Config{
-		ClientCAFile: c.ClientCAFile, NoCertificateUIDs: !s.gates.On(gates.AllowParsingUserUIDFromCertAuth), RequestHeader: c.RequestHeader, TokenFile: c.TokenAuthFile,
+		ClientCAFile: c.ClientCAFile, NoCertificateUIDs: !s.gates.On(gates.AllowParsingUserUIDFromCertAuth), Certificates: measures.Certificates(s.registry),
+		RequestHeader: c.RequestHeader, TokenFile: c.TokenAuthFile,
 		ServiceAccounts: s.tokens, ServiceAccountIssuers: c.ServiceAccountIssuers,
 		BootstrapTokens: c.BootstrapTokenAuth, Objects: s.local,
 		OIDC: c.OIDC, ConfigFile: c.AuthenticationConfigFile, Webhook: c.TokenWebhook,

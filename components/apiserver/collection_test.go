@@ -107,5 +107,9 @@ func TestLogFiles(t *testing.T) {
 		if got != want {
 			t.Errorf("on %v: got %d", on, got)
 		}
+		client.Discovery().RESTClient().Get().AbsPath("/logs/" + strings.Repeat("x", 300)).Do(t.Context()).StatusCode(&got)
+		if got != http.StatusNotFound {
+			t.Errorf("on %v, a name that is too long: got %d", on, got)
+		}
 	}
 }

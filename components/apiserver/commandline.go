@@ -24,9 +24,6 @@ func commandLine(fs *pflag.FlagSet) func() map[string]string {
 			}
 			out[name] = "[" + said + "]"
 		}
-		if out["peer-advertise-ip"] == noAddress {
-			out["peer-advertise-ip"] = ""
-		}
 		return out
 	}
 }
@@ -50,9 +47,8 @@ func (s *Server) filledIn() map[string]string {
 			out[name] = value
 		}
 	}
-	if _, ok := out["watch-cache-sizes"]; ok { // events have none
-		sizes := append([]string{"events#0", "events.events.k8s.io#0"}, s.config.WatchCacheSizes...)
-		out["watch-cache-sizes"] = "[" + strings.Join(sizes, ",") + "]"
+	if _, ok := out["watch-cache-sizes"]; ok {
+		out["watch-cache-sizes"] = "[" + strings.Join(s.config.cacheSizes(), ",") + "]"
 	}
 	return out
 }

@@ -87,7 +87,7 @@ type Config struct {
 	Serving          Serving
 	ExternalHostname string // in URLs that the server gives out; the advertised address if empty
 	// EndpointReconciler is EndpointsByLease, EndpointsByCount or EndpointsByNobody; empty means the first. With EndpointsByCount
-	// there are Servers of them; 0 means 1.
+	// there are Servers of them; 0 means 1. If there are several, custom resources are established once all can have heard of them.
 	EndpointReconciler string
 	Servers            int
 	KubernetesNodePort int // of the Service kubernetes; 0 means none
@@ -109,8 +109,8 @@ type Config struct {
 	DisableAdmission                 []string
 	OnlyAdmission                    []string // all plug-ins that are on; excludes the other two
 	AdmissionFile                    string   // AdmissionConfiguration
-	NotReadySeconds                  int64    // default toleration of unready nodes; 0 means 300
-	UnreachableSeconds               int64
+	NotReadySeconds                  *int64   // default toleration of unready nodes; nil means 300
+	UnreachableSeconds               *int64
 	AllowPrivileged                  bool
 	ServiceAccountIssuers            []string
 	ServiceAccountKeyFiles           []string
@@ -145,7 +145,7 @@ type Config struct {
 	// PriorityAndFairness shares the sum of both bounds between flows of requests, instead of refusing what goes beyond one.
 	PriorityAndFairness bool
 	RequestTimeout      time.Duration
-	EventTTL            time.Duration
+	EventTTL            time.Duration // 0 means an hour, less keeps events for good
 	TracingConfigFile   string
 	Profiling           profiles.Options
 	LogFiles            bool     // serves /var/log at /logs/
@@ -225,7 +225,7 @@ func (c Config) complete() (Config, error) {
 	orElse(&c.Servers, 1)
 	orElse(&c.StorageMediaType, runtime.ContentTypeProtobuf)
 	orElse(&c.EndpointReconciler, EndpointsByLease)
-	for _, check := range []func() error{c.Serving.check, c.checkStore, c.checkEndpoints, c.checkServiceAccounts, c.checkCompatibility} {
+	for _, check := range []func() error{c.checkBounds, c.Serving.check, c.checkStore, c.checkEndpoints, c.checkServiceAccounts, c.checkCompatibility} {
 		if err := check(); err != nil {
 			return c, err
 		}
@@ -274,4 +274,17 @@ func (c *Config) checkEndpoints() error {
 		return nil
 	}
 	return fmt.Errorf("--endpoint-reconciler-type %q is not known: use %s, %s or %s", c.EndpointReconciler, EndpointsByLease, EndpointsByCount, EndpointsByNobody)
+}
+
+// checkBounds refuses bounds of requests that can't be kept.
+func (c *Config) checkBounds() error {
+	switch {
+	case c.MaxRequestsInFlight < 0:
+		return errors.New("--max-requests-inflight can not be negative value")
+	case c.MaxMutatingRequestsInFlight < 0:
+		return errors.New("--max-mutating-requests-inflight can not be negative value")
+	case c.RequestTimeout < 0:
+		return errors.New("--request-timeout can not be negative value")
+	}
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"golang.org/x/net/websocket"
+	admissionv1 "k8s.io/api/admission/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -185,6 +186,10 @@ func TestLogs(t *testing.T) {
 	if text, err := read("p", &corev1.PodLogOptions{TailLines: &lines, Follow: true}); err != nil || text != "c said follow=true&tailLines=3\n" {
 		t.Errorf("got %q, %v", text, err)
 	}
+	plain := client.CoreV1().Pods("default").GetLogs("p", &corev1.PodLogOptions{}).SetHeader("Accept", "text/plain").Do(t.Context())
+	if err := plain.Error(); !apierrors.IsNotAcceptable(err) || err.Error() != "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf" {
+		t.Errorf("as text alone: %v", err)
+	}
 	if text, err := read("waiting", &corev1.PodLogOptions{}); err != nil || text != "" {
 		t.Errorf("of a pod without a node: %q, %v", text, err)
 	}
@@ -239,12 +244,49 @@ func TestExec(t *testing.T) {
 	}
 }
 
+// TestNodeProxy: a node that says that it is where the server is can't be reached through it.
 func TestNodeProxy(t *testing.T) {
 	client := start(t, withoutServiceAccounts).client(t)
 	fakeKubelet(t, client)
 	out, err := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes/n1/proxy/stats/summary").DoRaw(t.Context())
-	if err != nil || string(out) != "stats /stats/summary" {
+	if !apierrors.IsBadRequest(err) || !strings.Contains(string(out), `"address not allowed"`) {
 		t.Errorf("got %q, %v", out, err)
+	}
+}
+
+// TestProxyAsAdmitted: what a webhook makes of the path is what is asked for. Without one, a client is sent to where links work.
+func TestProxyAsAdmitted(t *testing.T) {
+	f, h := start(t, withoutServiceAccounts), newHooks(t)
+	h.answer["path"] = func(_ *admissionv1.AdmissionRequest, response *admissionv1.AdmissionResponse) {
+		kind := admissionv1.PatchTypeJSONPatch
+		response.PatchType, response.Patch = &kind, []byte(`[{"op":"remove","path":"/path"}]`)
+	}
+	client := f.client(t)
+	made, err := client.CoreV1().Pods("default").Create(t.Context(), pod("p", ""), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made.Status.PodIP, made.Status.PodIPs = "10.0.0.1", []corev1.PodIP{{IP: "10.0.0.1"}}
+	if _, err := client.CoreV1().Pods("default").UpdateStatus(t.Context(), made, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	installMutating(t, client, mutating("path", h.at("path"), "pods/proxy"))
+	transport, err := rest.TransportFor(f.as("admin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := "https://" + f.server.Addr().String() + "/api/v1/namespaces/default/pods/p/proxy/x"
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := transport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusMovedPermanently || answer.Header.Get("Location") != "/api/v1/namespaces/default/pods/p/proxy/x/" {
+		t.Errorf("%s to %q", answer.Status, answer.Header.Get("Location"))
 	}
 }
 

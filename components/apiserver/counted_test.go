@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,16 +31,18 @@ func TestReloadsAreCounted(t *testing.T) {
 	const (
 		authentication = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthenticationConfiguration\n"
 		authorization  = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: Node, name: node}, {type: RBAC, name: rbac}]\n"
+		turned         = "apiVersion: apiserver.config.k8s.io/v1\nkind: AuthorizationConfiguration\nauthorizers: [{type: RBAC, name: rbac}, {type: Node, name: node}]\n"
 	)
 	write := func(file, content string) {
 		t.Helper()
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		if err := errors.Join(os.WriteFile(file+".new", []byte(content), 0o600), os.Rename(file+".new", file)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	dir := t.TempDir()
 	files := map[string]string{"authentication": filepath.Join(dir, "authn"), "authorization": filepath.Join(dir, "authz")}
 	contents := map[string]string{"authentication": authentication, "authorization": authorization}
+	next := map[string]string{"authentication": authentication + "# new\n", "authorization": turned}
 	for name, file := range files {
 		write(file, contents[name])
 	}
@@ -71,8 +74,8 @@ func TestReloadsAreCounted(t *testing.T) {
 		eventually(t, name+" at first", shows(inForce(contents[name])))
 		write(file, "garbage")
 		eventually(t, name+" that can't be used", shows(inForce(contents[name]), counted("failure", "1")))
-		write(file, contents[name]+"# new\n")
-		eventually(t, name+" that is new", shows(inForce(contents[name]+"# new\n"), counted("success", "1")))
+		write(file, next[name])
+		eventually(t, name+" that is new", shows(inForce(next[name]), counted("success", "1")))
 	}
 }
 

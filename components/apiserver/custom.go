@@ -4,10 +4,14 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"quintet.dev/quintet/components/apiserver/bootstrap"
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/crd"
 	"quintet.dev/quintet/components/apiserver/discovery"
@@ -27,9 +31,29 @@ type custom struct {
 
 func (s *Server) makeCustom() error {
 	s.custom.manager = crd.New(crd.Config{
-		Objects: handlers.Whole{Local: s.local}, Install: s.installCustom, Shadows: s.shadows, Convert: s.convertCustom, List: s.listCustom, Services: s.resolver(), Egress: s.webhooks(), Clock: s.config.Clock,
+		Objects: handlers.Whole{Local: s.local}, Install: s.installCustom, Shadows: s.shadows, Convert: s.convertCustom, List: s.listCustom,
+		EstablishAfter: s.establishAfter(), Shared: s.shared, Services: s.resolver(), Egress: s.webhooks(), Clock: s.config.Clock,
 	})
 	return nil
+}
+
+// establishAfter is for how long a custom resource is there before clients are told: of several servers, each is to have it by then.
+func (s *Server) establishAfter() time.Duration {
+	if s.config.Servers > 1 {
+		return 5 * time.Second // upstream's
+	}
+	return 0
+}
+
+// shared tells whether there may be other servers on the same store: so many were told of, or they tell of themselves.
+func (s *Server) shared(ctx context.Context) bool {
+	if s.config.Servers > 1 {
+		return true
+	}
+	all, err := s.local.List(ctx, coordinationv1.Resource("leases"), metav1.NamespaceSystem)
+	return err != nil || slices.ContainsFunc(all, func(lease kinds.Object) bool {
+		return bootstrap.IsServer(lease) && lease.GetName() != s.id()
+	})
 }
 
 // installCustom serves these rows beside the built-in kinds, and no others. Discovery tells of a resource once it can be

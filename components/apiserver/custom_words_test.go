@@ -59,6 +59,8 @@ func TestCustomResourceRefusals(t *testing.T) {
 			422, `Other.example.com \"x\" is invalid: kind: Invalid value: \"Other\": must be Widget`},
 		"fields of another version": {"POST", all + "?fieldValidation=Strict", "application/json", `{"apiVersion":"example.com/v9","kind":"Widget","metadata":{"name":"x"},"spec":{"color":"red"}}`,
 			400, `Widget in version \"v9\" cannot be handled as a Widget: strict decoding error: unknown field \"spec\"`},
+		"a field with a backslash": {"POST", all + "?fieldValidation=Strict", "application/json", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"x"},"spec":{"color":"red","a\\b":1}}`,
+			400, `strict decoding error: unknown field \"spec.a\\b\"`},
 		"fields of a patched version": {"PATCH", all + "/a?fieldValidation=Strict", "application/merge-patch+json", `{"apiVersion":"example.com/v9"}`,
 			422, `strict decoding error: unknown field \"spec\"`},
 		"a definition as it is stored": {"POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json", `{"apiVersion":"apiextensions.k8s.io/v1beta1","kind":"CustomResourceDefinition","metadata":{"name":"x"}}`,

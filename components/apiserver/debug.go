@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"os"
 	"path"
 	"strings"
+	"syscall"
 	"time"
 
 	"quintet.dev/quintet/components/apiserver/gates"
@@ -30,7 +32,12 @@ func (s *Server) installLogs(m *server.Mux) {
 		return
 	}
 	h := onlyGet("", func(w http.ResponseWriter, r *http.Request) {
-		http.ServeFile(w, r, path.Join(logDir, strings.TrimPrefix(r.URL.Path, "/logs")))
+		name := path.Join(logDir, strings.TrimPrefix(r.URL.Path, "/logs"))
+		if _, err := os.Stat(name); errors.Is(err, syscall.ENAMETOOLONG) { // which is no fault of the server's
+			http.Error(w, "file not found", http.StatusNotFound)
+			return
+		}
+		http.ServeFile(w, r, name)
 	})
 	m.Exact("/logs", h)
 	m.Prefix("/logs/", h)
@@ -81,6 +88,7 @@ func (s *Server) serveDebug(ctx context.Context) error {
 	}
 	m := server.NewMux()
 	addTo(m, profiles.Handlers())
+	m.Exact("/debug/pprof/cmdline", http.HandlerFunc(pprof.Cmdline)) // which isn't told to everybody who may look at profiles
 	served := &http.Server{Handler: m, ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = served.Close() })()
 	if err := served.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -5,11 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	policiesv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
 func TestFinalizersHold(t *testing.T) {
@@ -183,11 +185,9 @@ func TestNamespaceWaitsForItsFinalizer(t *testing.T) {
 	}
 }
 
-// Clients send the options in the group and version of what they delete, whatever that is.
-// TestNamespaceIsMarkedFirst: also one that nothing holds goes with the second deletion only.
-func TestNamespaceIsMarkedFirst(t *testing.T) {
-	client := start(t).client(t)
-	spaces := client.CoreV1().Namespaces()
+// markUnheld makes a namespace that nothing holds, and deletes it, which only marks it.
+func markUnheld(t *testing.T, spaces typedcorev1.NamespaceInterface) *corev1.Namespace {
+	t.Helper()
 	free, err := spaces.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "free"}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -199,6 +199,14 @@ func TestNamespaceIsMarkedFirst(t *testing.T) {
 	if err := spaces.Delete(t.Context(), "free", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	return free
+}
+
+// TestNamespaceIsMarkedFirst: also one that nothing holds goes with the second deletion only.
+func TestNamespaceIsMarkedFirst(t *testing.T) {
+	client := start(t).client(t)
+	spaces := client.CoreV1().Namespaces()
+	free := markUnheld(t, spaces)
 	got, err := spaces.Get(t.Context(), "free", metav1.GetOptions{})
 	if err != nil || got.DeletionTimestamp == nil || got.DeletionGracePeriodSeconds != nil || got.Status.Phase != corev1.NamespaceTerminating {
 		t.Fatalf("after the first deletion: %+v, %v", got, err)
@@ -236,6 +244,64 @@ func TestDeleteOptionsOfAnyVersion(t *testing.T) {
 			t.Errorf("%s: %v", test.body, err)
 		case test.want != "" && (!apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), test.want)):
 			t.Errorf("%s: %v; want a bad request that names %q", test.body, err, test.want)
+		}
+	}
+}
+
+// TestTerminatingNamespace: the first deletion waits for dependents also where they are only not to be orphaned. While something is left
+// to be done then, further ones change nothing, whatever they ask for, and are shown to no admission.
+func TestTerminatingNamespace(t *testing.T) {
+	client := start(t).client(t)
+	spaces := client.CoreV1().Namespaces()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: labelled("never").MatchLabels}}
+	if _, err := spaces.Create(t.Context(), ns, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	//lint:ignore SA1019 clients that are older send it
+	if err := spaces.Delete(t.Context(), "ns", metav1.DeleteOptions{OrphanDependents: new(false)}); err != nil {
+		t.Fatal(err)
+	}
+	ns, err := spaces.Get(t.Context(), "ns", metav1.GetOptions{})
+	if err != nil || !slices.Equal(ns.Finalizers, []string{metav1.FinalizerDeleteDependents}) {
+		t.Fatalf("got %v, %v", ns.Finalizers, err)
+	}
+	enforce(t, client, "namespaces", policy{name: "never", rules: []policiesv1.Validation{{Expression: "false"}}})
+	for _, dry := range [][]string{nil, {metav1.DryRunAll}} {
+		again := &corev1.Namespace{}
+		o := metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationOrphan), DryRun: dry}
+		if err := client.CoreV1().RESTClient().Delete().Resource("namespaces").Name("ns").Body(&o).Do(t.Context()).Into(again); err != nil {
+			t.Errorf("again, dry %v: %v", dry, err)
+		}
+		if again.ResourceVersion != ns.ResourceVersion || !slices.Equal(again.Finalizers, ns.Finalizers) {
+			t.Errorf("again, dry %v: %+v", dry, again.ObjectMeta)
+		}
+	}
+}
+
+// TestChangeRemovesWhatIsDeleted: whatever is changed of an object that nothing keeps from going, it goes.
+func TestChangeRemovesWhatIsDeleted(t *testing.T) {
+	client := start(t).client(t)
+	spaces := client.CoreV1().Namespaces()
+	markUnheld(t, spaces)
+	got, err := spaces.Patch(t.Context(), "free", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
+	if err != nil || got.Labels["a"] != "b" {
+		t.Errorf("patched: %+v, %v", got, err)
+	}
+	if _, err := spaces.Get(t.Context(), "free", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("after a change: %v", err)
+	}
+}
+
+// TestDryDeletionAgain: a deletion that would change nothing of one under way is none that fails.
+func TestDryDeletionAgain(t *testing.T) {
+	client := start(t, withoutServiceAccounts).client(t)
+	pods := client.CoreV1().Pods("default")
+	if _, err := pods.Create(t.Context(), pod("p", "n"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, dry := range [][]string{nil, {metav1.DryRunAll}} {
+		if err := pods.Delete(t.Context(), "p", metav1.DeleteOptions{DryRun: dry}); err != nil {
+			t.Errorf("dry %v: %v", dry, err)
 		}
 	}
 }

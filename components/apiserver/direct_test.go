@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -55,7 +56,7 @@ func TestCountedServers(t *testing.T) {
 	first, second := start(t, counted(1)), start(t, counted(2))
 	addresses := func() string {
 		e, err := first.client(t).CoreV1().Endpoints("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
-		if err != nil {
+		if err != nil && !apierrors.IsNotFound(err) {
 			t.Fatal(err)
 		}
 		var out []string
@@ -66,9 +67,7 @@ func TestCountedServers(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	if got := addresses(); got != "10.0.0.1 10.0.0.2" {
-		t.Errorf("both: %s", got)
-	}
+	eventually(t, "both are endpoints", func() bool { return addresses() == "10.0.0.1 10.0.0.2" })
 	second.stop()
 	if got := addresses(); got != "10.0.0.1" {
 		t.Errorf("one: %s", got)
@@ -83,5 +82,26 @@ func TestMinCompatibility(t *testing.T) {
 	}
 	if text := metricsOf(t, f); !strings.Contains(text, `min_compat="1.34"`) {
 		t.Error("metrics tell of another release")
+	}
+}
+
+// TestEventsAreReadDirectly unless their cache is given a size.
+func TestEventsAreReadDirectly(t *testing.T) {
+	for sizes, want := range map[string]int{"": 1, "pods#0": 1, "events#7": 2} {
+		f := start(t, func(c *apiserver.Config) { c.WatchCacheSizes = strings.Fields(sizes) })
+		events := f.client(t).CoreV1().Events("default")
+		for _, name := range []string{"a", "b"} {
+			e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: name}, InvolvedObject: corev1.ObjectReference{Namespace: "default"}}
+			if _, err := events.Create(t.Context(), e, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := events.List(t.Context(), metav1.ListOptions{}); err != nil { // so that a cache has both
+			t.Fatal(err)
+		}
+		l, err := events.List(t.Context(), metav1.ListOptions{ResourceVersion: "0", Limit: 1})
+		if err != nil || len(l.Items) != want || (l.Continue != "") != (want == 1) {
+			t.Errorf("sizes %q: %d events, %v", sizes, len(l.Items), err)
+		}
 	}
 }

@@ -51,7 +51,7 @@ func (s *Server) resourceOf() func(key string) (schema.GroupResource, bool) {
 	}
 }
 
-// keyChecks are the checks of key management services.
+// keyChecks are the checks of key management services: to start anew mends none of them, so that /livez is without.
 func (s *Server) keyChecks() []health.Check {
 	var out []health.Check
 	for _, c := range s.keys.Checks() {

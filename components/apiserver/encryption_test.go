@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -130,7 +131,8 @@ resources: [
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"/healthz": "[-]kms-providers failed", "/readyz": "[-]kms-providers failed", "/livez?verbose": "livez check passed", "/healthz/kms-providers": "kms",
+		"/healthz": "[+]etcd ok\n[-]kms-providers failed", "/readyz": "[+]etcd-readiness ok\n[-]kms-providers failed",
+		"/livez?verbose": "livez check passed", "/healthz/kms-providers": "kms",
 	} {
 		response, err := client.Get(f.as("admin").Host + path)
 		if err != nil {
@@ -141,5 +143,9 @@ resources: [
 		if err != nil || !strings.Contains(string(body), want) || (response.StatusCode == http.StatusOK) != strings.Contains(path, "livez") {
 			t.Errorf("%s: %d %s, %v", path, response.StatusCode, body, err)
 		}
+	}
+	_, err = f.client(t).CoreV1().Secrets("default").Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "x"}}, metav1.CreateOptions{})
+	if !apierrors.IsInternalError(err) || strings.Contains(err.Error(), "/registry/") {
+		t.Errorf("a Secret that can't be encrypted: %v", err)
 	}
 }

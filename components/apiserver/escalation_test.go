@@ -115,3 +115,34 @@ func TestEscalationAfterPolicies(t *testing.T) {
 		}
 	}
 }
+
+// TestEscalationKnowsWhatIsStored: what a role holds, and what the writer may, counts at once.
+func TestEscalationKnowsWhatIsStored(t *testing.T) {
+	f := start(t)
+	admin, alice := escalating(t, f)
+	ref := func(kind, name string) rbacv1.RoleRef {
+		return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}
+	}
+	for i := range 30 {
+		meta := metav1.ObjectMeta{Name: fmt.Sprint("new-", i)}
+		rules := []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"get"}}}
+		if _, err := admin.RbacV1().Roles("default").Create(t.Context(), &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := alice.RbacV1().RoleBindings("default").Create(t.Context(), &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: ref("Role", meta.Name)}, metav1.CreateOptions{}); err != nil {
+			t.Errorf("a binding to a new role: %v", err)
+		}
+		rules[0].Resources[0] = meta.Name
+		if _, err := admin.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := admin.RbacV1().ClusterRoleBindings().Create(t.Context(), &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: ref("ClusterRole", meta.Name),
+			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "alice"}}}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		meta.Name += "-too"
+		if _, err := alice.RbacV1().ClusterRoles().Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{}); err != nil {
+			t.Errorf("a role with what the writer has just got: %v", err)
+		}
+	}
+}

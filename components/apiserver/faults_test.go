@@ -150,10 +150,7 @@ func TestConditionsOfTemplatesOfJobs(t *testing.T) {
 
 // TestServiceCIDROfTheServer: who says that the server's own addresses are ready has applied that, as upstream's controller does.
 func TestServiceCIDROfTheServer(t *testing.T) {
-	got, err := start(t).client(t).NetworkingV1().ServiceCIDRs().Get(t.Context(), "kubernetes", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := tellingServiceCIDR(t, start(t).client(t))
 	i := slices.IndexFunc(got.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" })
 	if i < 0 || got.ManagedFields[i].Manager != "kubernetes-service-cidr-controller" || got.ManagedFields[i].Operation != metav1.ManagedFieldsOperationApply {
 		t.Errorf("managed by %v", got.ManagedFields)

@@ -6,9 +6,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"quintet.dev/quintet/components/apiserver"
 )
@@ -21,13 +23,26 @@ func TestLoopbackIsNoEndpoint(t *testing.T) {
 	if err != nil || service.Spec.ClusterIP != "10.0.0.1" {
 		t.Fatalf("got %+v, %v", service.Spec, err)
 	}
+	cidr := tellingServiceCIDR(t, client) // which is told of after the endpoints
+	if len(cidr.Spec.CIDRs) != 1 || cidr.Spec.CIDRs[0] != "10.0.0.0/24" {
+		t.Errorf("service CIDR: %+v", cidr)
+	}
 	if e, err := client.CoreV1().Endpoints("default").Get(t.Context(), "kubernetes", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("endpoints %+v, %v", e.Subsets, err)
 	}
-	cidr, err := client.NetworkingV1().ServiceCIDRs().Get(t.Context(), "kubernetes", metav1.GetOptions{})
-	if err != nil || len(cidr.Spec.CIDRs) != 1 || cidr.Spec.CIDRs[0] != "10.0.0.0/24" || !meta.IsStatusConditionTrue(cidr.Status.Conditions, "Ready") {
-		t.Errorf("service CIDR: %+v, %v", cidr, err)
-	}
+}
+
+// tellingServiceCIDR is the object of the server's ranges once it says that they can be used: a moment after the server is ready.
+func tellingServiceCIDR(t *testing.T, client kubernetes.Interface) (cidr *networkingv1.ServiceCIDR) {
+	t.Helper()
+	eventually(t, "the service CIDR is ready", func() bool {
+		var err error
+		if cidr, err = client.NetworkingV1().ServiceCIDRs().Get(t.Context(), "kubernetes", metav1.GetOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		return meta.IsStatusConditionTrue(cidr.Status.Conditions, "Ready")
+	})
+	return cidr
 }
 
 // TestEndedPodsAreMarked: kubectl hides rows of pods that have ended by their condition.

@@ -56,7 +56,8 @@ func (c *Config) addStoreFlags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.DeleteCollectionWorkers, "delete-collection-workers", 1, "How many objects of a collection are deleted at a time.")
 	fs.StringVar(&c.Encryption.File, "encryption-provider-config", "", "EncryptionConfiguration that says how objects are encrypted in the store.")
 	fs.BoolVar(&c.Encryption.Reload, "encryption-provider-config-automatic-reload", false, "Read the file of --encryption-provider-config again when it changes.")
-	fs.DurationVar(&c.EventTTL, "event-ttl", time.Hour, "How long events are kept.")
+	c.EventTTL = time.Hour
+	fs.Var((*interval)(&c.EventTTL), "event-ttl", "How long events are kept; 0 keeps them for good.")
 }
 
 func (c *Config) addServingFlags(fs *pflag.FlagSet) {
@@ -82,7 +83,7 @@ func (c *Config) addServingFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.ShowHiddenMetrics, "show-hidden-metrics-for-version", "", "Show metrics that are hidden because they were deprecated in this release, the one before the server's: 1.35.")
 	fs.StringVar(&c.ExternalHostname, "external-hostname", "", "Host by which the server is known in URLs that it gives out; by default the advertised address.")
 	fs.StringVar(&c.EndpointReconciler, "endpoint-reconciler-type", EndpointsByLease, "How the endpoints of the Service kubernetes are kept: lease, master-count (deprecated), or none.")
-	fs.Var(newCount(&c.Servers), "apiserver-count", "How many API servers there are, for --endpoint-reconciler-type=master-count.")
+	fs.Var(newCount(&c.Servers), "apiserver-count", "How many API servers there are, for --endpoint-reconciler-type=master-count. If there are several, definitions of custom resources are established after five seconds.")
 	deprecate(fs, "apiserver-count", "--endpoint-reconciler-type=lease needs no number.")
 	fs.IntVar(&c.KubernetesNodePort, "kubernetes-service-node-port", 0, "Node port of the Service kubernetes; 0 makes it ClusterIP.")
 	fs.StringVar(&c.ServiceClusterIPRange, "service-cluster-ip-range", "10.0.0.0/24", "Addresses of Services: one CIDR, or two of different families.")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
@@ -13,11 +14,11 @@ func TestFlags(t *testing.T) {
 	c := &Config{}
 	fs := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
 	c.AddFlags(fs)
-	args := strings.Fields("--storage-backend=memory --secure-port=0 --authorization-mode=Node,RBAC --anonymous-auth=false --etcd-compaction-interval=0 --tls-cert-file=x")
+	args := strings.Fields("--storage-backend=memory --secure-port=0 --authorization-mode=Node,RBAC --anonymous-auth=false --etcd-compaction-interval=0 --event-ttl=0 --tls-cert-file=x")
 	if err := fs.Parse(args); err != nil {
 		t.Fatal(err)
 	}
-	if !c.NoAnonymousAuth || c.EtcdCompactionInterval >= 0 || len(c.AuthorizationModes) != 2 {
+	if !c.NoAnonymousAuth || c.EtcdCompactionInterval >= 0 || c.EventTTL >= 0 || len(c.AuthorizationModes) != 2 {
 		t.Errorf("got %+v", c)
 	}
 	if err := fs.Parse([]string{"--no-such-flag"}); err == nil || !strings.Contains(err.Error(), "no-such-flag") {
@@ -62,6 +63,9 @@ func TestConfigErrors(t *testing.T) {
 		"cipher":        {func(c *Config) { c.Serving.Handshakes.CipherSuites = []string{"ROT13"} }, "--tls-cipher-suites: Cipher suite ROT13 not supported"},
 		"SNI":           {func(c *Config) { c.Serving.SNI = []cliflag.NamedCertKey{{CertFile: "/none"}} }, "--tls-sni-cert-key: certificate /none"},
 		"delay":         {func(c *Config) { c.Serving.ShutdownDelay = -1 }, "--shutdown-delay-duration can not be negative value"},
+		"in flight":     {func(c *Config) { c.MaxRequestsInFlight = -1 }, "--max-requests-inflight can not be negative value"},
+		"mutating":      {func(c *Config) { c.MaxMutatingRequestsInFlight = -1 }, "--max-mutating-requests-inflight can not be negative value"},
+		"request time":  {func(c *Config) { c.RequestTimeout = -1 }, "--request-timeout can not be negative value"},
 		"media":         {func(c *Config) { c.StorageMediaType = "text/csv" }, `--storage-media-type "text/csv" invalid`},
 		"cache size":    {func(c *Config) { c.WatchCacheSizes = []string{"pods"} }, "invalid value of watch cache size: pods"},
 		"endpoints":     {func(c *Config) { c.EndpointReconciler = "master" }, `--endpoint-reconciler-type "master" is not known`},
@@ -138,6 +142,8 @@ func TestRuntimeConfig(t *testing.T) {
 		"apps/v1=maybe":                          "invalid value of apps/v1: maybe",
 		"apps":                                   "runtime-config invalid key apps",
 		"apps=true":                              "runtime-config invalid key apps",
+		"apps/v1/Deployments=false":              `invalid key apps/v1/Deployments: group/version/resource and resource is always lowercase plural, not "Deployments"`,
+		"v1/Pods=true":                           "",
 		"apps/v9=true":                           "group version apps/v9 that has not been registered",
 		"example.com/v1=true":                    "unknown api groups example.com/v1",
 		"apps/v9=true,example.com/v1=true":       "unknown api groups example.com/v1",
@@ -179,6 +185,31 @@ func TestFixedFlags(t *testing.T) {
 		c.AddFlags(fs)
 		if err := fs.Parse([]string{arg}); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", arg, err, want)
+		}
+	}
+}
+
+// TestEventTTL: events end after an hour, unless another time is wanted, or none.
+func TestEventTTL(t *testing.T) {
+	for ttl, want := range map[time.Duration]time.Duration{0: time.Hour, time.Minute: time.Minute, -1: 0} {
+		s, err := New(Config{Storage: StorageMemory, EventTTL: ttl})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range s.table {
+			if r.Kind.Prefix == "events" && r.Kind.TTL(&corev1.Event{}) != want {
+				t.Errorf("%v: kept for %v", ttl, r.Kind.TTL(&corev1.Event{}))
+			}
+		}
+		s.abandon()
+	}
+}
+
+// TestPeerAdvertiseIP: others may be told of a host name, too.
+func TestPeerAdvertiseIP(t *testing.T) {
+	for host, ok := range map[string]bool{"": true, "192.0.2.1": true, "2001:db8::1": true, "api-1.example.com": true, "a b": false, "192.0.2.1:443": false} {
+		if err := (&PeerAccess{AdvertiseIP: host}).check(true, true); (err == nil) != ok {
+			t.Errorf("%q: %v", host, err)
 		}
 	}
 }

@@ -22,18 +22,27 @@ type hook struct {
 type part int
 
 const (
-	core       part = iota
-	fairnessOn      // priority and fairness
-	identified      // tells of itself by a Lease
-	known           // tells the other servers where it is
-	passingOn       // passes requests on to the others
-	vouching        // has a client certificate for extension servers
+	core        part = iota
+	fairnessOn       // priority and fairness
+	fairnessOff      // bounds of the requests in flight instead
+	byRoles          // authorization by RBAC
+	reloading        // follows the configuration of encryption
+	identified       // tells of itself by a Lease
+	known            // tells the other servers where it is
+	passingOn        // passes requests on to the others
+	vouching         // has a client certificate for extension servers
 )
 
 func (s *Server) has(p part) bool {
 	switch p {
 	case fairnessOn:
 		return s.config.PriorityAndFairness
+	case fairnessOff:
+		return !s.config.PriorityAndFairness
+	case byRoles:
+		return s.authz.HasRBAC()
+	case reloading:
+		return s.config.Encryption.File != "" && s.config.Encryption.Reload
 	case identified:
 		return s.gates.On(gates.APIServerIdentity)
 	case known:
@@ -56,9 +65,11 @@ const (
 // hooks are in upstream's order, as far as there is something here that they are about.
 var hooks = []hook{
 	{name: "poststarthook/start-apiserver-admission-initializer"},
+	{name: "poststarthook/start-encryption-provider-config-automatic-reload", of: reloading},
 	{name: "poststarthook/generic-apiserver-start-informers"},
 	{name: "poststarthook/priority-and-fairness-config-consumer", of: fairnessOn},
 	{name: "poststarthook/priority-and-fairness-filter", of: fairnessOn},
+	{name: "poststarthook/max-in-flight-filter", of: fairnessOff},
 	{name: "poststarthook/storage-object-count-tracker-hook"},
 	{name: "poststarthook/start-apiextensions-informers"},
 	{name: "poststarthook/start-apiextensions-controllers"},
@@ -74,9 +85,9 @@ var hooks = []hook{
 	{name: "poststarthook/storage-readiness"},
 	{name: "poststarthook/start-legacy-token-tracking-controller", step: writing},
 	{name: "poststarthook/start-service-ip-repair-controllers", step: writing},
-	{name: "poststarthook/rbac/bootstrap-roles", step: writing},
+	{name: "poststarthook/rbac/bootstrap-roles", step: writing, of: byRoles},
 	{name: "poststarthook/scheduling/bootstrap-system-priority-classes", step: writing},
-	{name: "poststarthook/priority-and-fairness-config-producer", step: writing, of: fairnessOn},
+	{name: "poststarthook/priority-and-fairness-config-producer", step: writing},
 	{name: "poststarthook/bootstrap-controller", step: writing},
 	{name: "poststarthook/start-kubernetes-service-cidr-controller", step: writing},
 	{name: "poststarthook/aggregator-reload-proxy-client-cert", of: vouching},
@@ -91,9 +102,9 @@ var hooks = []hook{
 	{name: "poststarthook/apiservice-openapiv3-controller", step: writing},
 }
 
-// liveChecks are those of /livez; what is still being done passes for a while after the start.
-func (s *Server) liveChecks() []health.Check {
-	checks := slices.Concat(s.logChecks(), s.selfChecks(), s.placeChecks(false))
+// liveChecks are those of /livez; what is still being done passes for a while after the start. more come after those of the store.
+func (s *Server) liveChecks(more ...health.Check) []health.Check {
+	checks := slices.Concat(s.logChecks(), s.selfChecks(), s.placeChecks(false), more)
 	for _, c := range s.hookChecks() {
 		checks = append(checks, health.Check{Name: c.Name, Probe: func(r *http.Request) error {
 			if s.config.Clock.Since(s.made) < s.config.Serving.LivezGrace {
@@ -109,28 +120,14 @@ func (s *Server) logChecks() []health.Check {
 	return []health.Check{{Name: "log", Probe: s.logged.check}}
 }
 
-// selfChecks fail if the server's own parts can't reach it. Upstream's do so by a connection to the loopback, of which the
-// certificate may end, and for which the check is named; these go in process.
+// selfChecks never fail. By upstream's, monitoring learns that the certificate has expired with which the server's own parts connect to
+// it; here they reach it in process, with none that could.
 func (s *Server) selfChecks() []health.Check {
-	return []health.Check{{Name: "loopback-serving-certificate", Probe: func(r *http.Request) error {
-		ask, err := http.NewRequestWithContext(r.Context(), http.MethodGet, s.self.client.Config().Host+"/version", nil)
-		if err != nil {
-			return err
-		}
-		answer, err := s.self.client.RoundTrip(ask)
-		if err != nil {
-			return err
-		}
-		_ = answer.Body.Close()
-		if answer.StatusCode != http.StatusOK {
-			return errors.New(answer.Status)
-		}
-		return nil
-	}}}
+	return []health.Check{{Name: "loopback-serving-certificate", Probe: func(*http.Request) error { return nil }}}
 }
 
 func (s *Server) readyChecks() []health.Check {
-	return slices.Concat(s.logChecks(), s.placeChecks(false), s.placeChecks(true),
+	return slices.Concat(s.logChecks(), s.placeChecks(false), s.placeChecks(true), s.keyChecks(),
 		[]health.Check{{Name: "informer-sync", Probe: s.cachesSynced}}, s.hookChecks())
 }
 

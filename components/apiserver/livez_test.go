@@ -1,15 +1,14 @@
 package apiserver
 
 import (
-	"net/http"
 	"net/http/httptest"
 	"testing"
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
 
+	"quintet.dev/quintet/components/apiserver/authz"
 	"quintet.dev/quintet/components/apiserver/gates"
-	"quintet.dev/quintet/components/apiserver/inprocess"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -24,7 +23,9 @@ func TestLivezGrace(t *testing.T) {
 	}
 	s := &Server{places: []*place{{store: store}}, logged: newLogged(clock, func() {}), ready: make(chan struct{}), made: clock.Now()}
 	s.gates = all
-	s.self.client = &inprocess.Transport{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}
+	if s.authz, err = authz.New(authz.Config{Modes: []string{authz.ModeRBAC}}); err != nil {
+		t.Fatal(err)
+	}
 	s.config.EtcdHealthTimeout = time.Minute
 	s.config.Clock, s.config.Serving.LivezGrace, s.config.Serving.StorageInitialization = clock, time.Minute, time.Hour
 	failing := func() (names []string) {
@@ -46,5 +47,16 @@ func TestLivezGrace(t *testing.T) {
 	s.synced.Store(true)
 	if names := failing(); len(names) > 0 {
 		t.Errorf("when all is done: %v", names)
+	}
+}
+
+// TestHooksOfReloading: what follows the configuration of encryption is told of where it is followed.
+func TestHooksOfReloading(t *testing.T) {
+	for _, reload := range []bool{true, false} {
+		s := &Server{}
+		s.config.Encryption.File, s.config.Encryption.Reload = "/encryption.yaml", reload
+		if s.has(reloading) != reload {
+			t.Errorf("with reload %v it is %v", reload, !reload)
+		}
 	}
 }

@@ -2,12 +2,13 @@ package apiserver
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"quintet.dev/quintet/components/apiserver/admission/dynamic"
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
@@ -30,13 +31,22 @@ func (s *Server) stored(ctx context.Context, resource schema.GroupResource, name
 	return s.local.Get(ctx, resource, namespace, name)
 }
 
-// resourceFor finds the resource of a kind among all that are served now.
+// resourceFor finds the resource of a kind among all that are served now, here or elsewhere.
 func (s *Server) resourceFor(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-	m, err := dynamic.NewMapper(s.served).RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return schema.GroupVersionResource{}, err
+	gv := kind.GroupVersion()
+	for _, row := range s.served() {
+		if row.Name == kind.Kind && slices.ContainsFunc(row.Versions, func(v kinds.Version) bool { return v.GroupVersion == gv && !v.Unserved }) {
+			return gv.WithResource(row.Resource), nil
+		}
 	}
-	return m.Resource, nil
+	if told := s.aggregator.Elsewhere()[gv]; told != nil {
+		for _, r := range told.Resources {
+			if r.ResponseKind != nil && r.ResponseKind.Kind == kind.Kind {
+				return gv.WithResource(r.Resource), nil
+			}
+		}
+	}
+	return schema.GroupVersionResource{}, &meta.NoKindMatchError{GroupKind: kind.GroupKind(), SearchedVersions: []string{kind.Version}}
 }
 
 // namespaceLabels returns the labels of a namespace as the caches have them.

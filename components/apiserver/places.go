@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -169,21 +170,46 @@ func (s *Server) closeStore() {
 
 // direct tells of which kinds reads are never older than the store.
 func (c *Config) direct(kind *kinds.Kind) bool {
-	return c.NoWatchCache || slices.ContainsFunc(c.WatchCacheSizes, func(size string) bool {
+	direct := false
+	resource := schema.GroupResource{Group: kind.Hub.Group, Resource: kind.Resource}
+	for _, size := range c.cacheSizes() {
 		name, number, _ := strings.Cut(size, "#")
-		n, err := strconv.Atoi(number)
-		return err == nil && n == 0 && schema.ParseGroupResource(name) == schema.GroupResource{Group: kind.Hub.Group, Resource: kind.Resource}
-	})
+		if n, err := strconv.Atoi(number); err == nil && schema.ParseGroupResource(name) == resource {
+			direct = n == 0 // the last one counts
+		}
+	}
+	return direct || c.NoWatchCache
+}
+
+// cacheSizes are those that upstream has by default, before those that are given.
+func (c *Config) cacheSizes() []string {
+	return append([]string{"events#0", "events.events.k8s.io#0"}, c.WatchCacheSizes...)
 }
 
 // makeCaches makes the caches over the stores.
 func (s *Server) makeCaches() error {
 	return s.each(func(p *place) (err error) {
-		p.caches, err = cache.NewSet(cache.Config{
+		config := cache.Config{
 			Store: p.store, Prefix: s.config.EtcdPrefix, Encodings: s.config.EncodingMemory, Clock: s.config.Clock,
 			Direct: s.config.direct, Media: s.config.StorageMediaType, CBOR: s.gates.On(gates.CBORServingAndStorage),
 			NoChecks: !s.gates.On(gates.DetectCacheInconsistency),
-		})
+		}
+		if store, ok := p.opened.(*etcd.Store); ok {
+			config.Progress = store.TellsProgress
+		}
+		p.caches, err = cache.NewSet(config)
 		return err
 	})
+}
+
+// run follows the store.
+func (p *place) run(ctx context.Context) error {
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	if store, ok := p.opened.(*etcd.Store); ok {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		asking.Go(func() { store.CheckProgress(ctx) })
+	}
+	return p.caches.Run(ctx)
 }

@@ -1,46 +1,38 @@
-package apiserver
+package apiserver_test
 
 import (
-	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"quintet.dev/quintet/components/apiserver"
 )
 
-// TestPrivilegeIsToldOfInItsPlace: beside what is said of the same container, and before what is said of the change.
-func TestPrivilegeIsToldOfInItsPlace(t *testing.T) {
-	yes := true
-	privileged := &corev1.SecurityContext{Privileged: &yes}
-	windows := &corev1.WindowsSecurityContextOptions{HostProcess: &yes}
-	fields := func(names ...string) (errs field.ErrorList) {
-		for _, name := range names {
-			errs = append(errs, &field.Error{Type: field.ErrorTypeInvalid, Field: name})
+// TestAllowPrivileged: the flag decides of new pods, and of containers that come into others later.
+func TestAllowPrivileged(t *testing.T) {
+	const debugger = `{"spec":{"ephemeralContainers":[{"name":"d","image":"i","securityContext":{"privileged":true}}]}}`
+	for _, allowed := range []bool{true, false} {
+		f := start(t, withoutServiceAccounts, func(c *apiserver.Config) { c.AllowPrivileged = allowed })
+		pods := f.client(t).CoreV1().Pods("default")
+		create := func(name string, privileged bool) error {
+			_, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "c", Image: "i", SecurityContext: &corev1.SecurityContext{Privileged: &privileged}}}}}, metav1.CreateOptions{})
+			return err
 		}
-		return errs
-	}
-	for name, c := range map[string]struct {
-		spec       corev1.PodSpec
-		said, want []string
-	}{
-		"nothing": {corev1.PodSpec{Containers: []corev1.Container{{}}}, []string{"spec.x"}, []string{"spec.x"}},
-		"alone": {corev1.PodSpec{Containers: []corev1.Container{{SecurityContext: privileged}}}, nil,
-			[]string{"spec.containers[0].securityContext.privileged"}},
-		"beside others": {corev1.PodSpec{Containers: []corev1.Container{{SecurityContext: privileged}}},
-			[]string{"spec.containers[0].image", "spec.containers[0].securityContext.procMount", "spec"},
-			[]string{"spec.containers[0].image", "spec.containers[0].securityContext.privileged", "spec.containers[0].securityContext.procMount", "spec"}},
-		"before the change": {corev1.PodSpec{InitContainers: []corev1.Container{{SecurityContext: privileged}}}, []string{"metadata.name", "spec"},
-			[]string{"metadata.name", "spec.initContainers[0].securityContext.privileged", "spec"}},
-		"process of the host": {corev1.PodSpec{Containers: []corev1.Container{{SecurityContext: &corev1.SecurityContext{WindowsOptions: windows}}}},
-			[]string{"spec.hostNetwork", "spec.x"}, []string{"spec.hostNetwork", "spec", "spec.x"}},
-		"processes of the host": {corev1.PodSpec{SecurityContext: &corev1.PodSecurityContext{WindowsOptions: windows}, Containers: []corev1.Container{{}}}, nil, []string{"spec"}},
-	} {
-		var got []string
-		for _, err := range withoutPrivilege(fields(c.said...), &corev1.Pod{Spec: c.spec}) {
-			got = append(got, err.Field)
+		check := func(what string, err error, want string) {
+			if allowed && err != nil || !allowed && (!apierrors.IsInvalid(err) || !strings.HasSuffix(err.Error(), want+".securityContext.privileged: Forbidden: disallowed by cluster policy")) {
+				t.Errorf("%s, allowed %t: %v", what, allowed, err)
+			}
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
+		if err := create("plain", false); err != nil {
+			t.Fatal(err)
 		}
+		check("new pod", create("privileged", true), "spec.containers[0]")
+		_, err := pods.Patch(t.Context(), "plain", types.StrategicMergePatchType, []byte(debugger), metav1.PatchOptions{}, "ephemeralcontainers")
+		check("ephemeral container", err, "spec.ephemeralContainers[0]")
 	}
 }

@@ -77,11 +77,18 @@ func (s serviceResolver) endpoint(ctx context.Context, service *corev1.Service, 
 	if err != nil {
 		return nil, err
 	}
-	var ready []*url.URL
+	var ready, others []*url.URL
 	for _, slice := range slices {
-		if slice.Labels[discoveryv1.LabelServiceName] == service.Name {
+		switch {
+		case slice.Labels[discoveryv1.LabelServiceName] != service.Name:
+		case len(service.Spec.IPFamilies) == 0, string(slice.AddressType) == string(service.Spec.IPFamilies[0]):
 			ready = append(ready, readyIn(slice, portName)...)
+		default:
+			others = append(others, readyIn(slice, portName)...)
 		}
+	}
+	if len(ready) == 0 {
+		ready = others // of the family that isn't the Service's first, which this server may have no way to
 	}
 	if len(ready) == 0 {
 		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("no endpoints available for service %q", service.Name))

@@ -6,15 +6,17 @@ import (
 	"net"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/component-base/cli/flag"
 	"k8s.io/utils/clock"
+	netutils "k8s.io/utils/net"
 
 	"quintet.dev/quintet/internal/certs"
 )
 
 // names are the certificates for some host names, besides the one for all others.
 type names struct {
-	exact map[string]*certs.Files // host names and addresses in lower case, and "*." before the rest of a name
+	exact map[string]*certs.Files // host names and addresses in lower case, and "*" before the rest of a name
 	other func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
@@ -36,19 +38,21 @@ func newNames(pairs []flag.NamedCertKey, other func(*tls.ClientHelloInfo) (*tls.
 		if err != nil {
 			return nil, err
 		}
-		of := leaf.DNSNames
-		for _, ip := range leaf.IPAddresses {
-			of = append(of, ip.String())
-		}
-		if len(of) == 0 {
-			of = []string{leaf.Subject.CommonName}
-		}
-		addNames(own, of, pair)
+		addNames(own, ownNames(leaf), pair)
 	}
 	for name, pair := range own {
 		addNames(out.exact, []string{name}, pair)
 	}
 	return out, nil
+}
+
+// ownNames are those that a certificate says itself: no addresses, as clients name none when they ask for a host.
+func ownNames(leaf *x509.Certificate) []string {
+	name := leaf.Subject.CommonName
+	if netutils.ParseIPSloppy(name) != nil || name != "*" && len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
+		return leaf.DNSNames
+	}
+	return append([]string{name}, leaf.DNSNames...)
 }
 
 func addNames(to map[string]*certs.Files, names []string, pair *certs.Files) {
@@ -65,8 +69,8 @@ func (n *names) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	if name == "" && hello.Conn != nil {
 		name, _, _ = net.SplitHostPort(hello.Conn.LocalAddr().String())
 	}
-	_, rest, _ := strings.Cut(name, ".")
-	for _, key := range []string{name, "*." + rest} {
+	first, _, _ := strings.Cut(name, ".")
+	for _, key := range []string{name, "*" + strings.TrimPrefix(name, first)} {
 		if pair := n.exact[key]; pair != nil {
 			return pair.Get(hello)
 		}

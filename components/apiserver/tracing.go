@@ -81,6 +81,14 @@ func (s *Server) traced() func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler { return filters.WithTracing(withAuditID(next), s.tracing) }
 }
 
+// tracesOn makes spans go on where requests are passed on to.
+func (s *Server) tracesOn() func(http.RoundTripper) http.RoundTripper {
+	if s.tracing == nil {
+		return nil
+	}
+	return tracing.WrapperFor(s.tracing)
+}
+
 // withAuditID writes into the span of a request by which identity it is audited, also where nothing is.
 func withAuditID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -54,6 +54,8 @@ func (s *Server) makeAuth() (err error) {
 	if err := s.makeAuthorization(); err != nil {
 		return err
 	}
+	s.makeBootstrap()
+	s.begin()
 	if err := s.makeTokens(); err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (s *Server) makeServices(stored objects.Store) error {
 	if s.services, err = services.New(services.Config{
 		CIDRs: ranges, FirstNodePort: ports.Base, NodePorts: ports.Size, Clock: s.config.Clock, Objects: stored,
 		Ranges: &services.StoredRange{
-			Store: s.placeOf(corev1.Resource("servicenodeportallocations")).store, Key: s.config.EtcdPrefix + "/ranges/servicenodeports", Range: s.config.ServiceNodePortRange,
+			Store: s.placeOf(corev1.Resource("servicenodeportallocations")).store, Key: s.config.EtcdPrefix + "/ranges/servicenodeports", Range: *ports,
 		},
 	}); err != nil {
 		return err
@@ -118,7 +120,7 @@ func (s *Server) endpoint() string {
 func (s *Server) kinds() []*kinds.Kind {
 	access := func() *reviews.Access { return &reviews.Access{Authorizer: s.authz, Rules: s.authz} }
 	table := kinds.Table(kinds.Deps{
-		Clock: s.config.Clock, Services: s.services, ScaleToZero: s.gates.On(gates.HPAScaleToZero), NominateBound: !s.gates.On(gates.ClearingNominatedNodeNameAfterBinding),
+		Clock: s.config.Clock, Services: s.services, AllowPrivileged: s.config.AllowPrivileged, ScaleToZero: s.gates.On(gates.HPAScaleToZero), NominateBound: !s.gates.On(gates.ClearingNominatedNodeNameAfterBinding),
 		StrictServiceNames: !s.gates.On(gates.RelaxedServiceNameValidation), OpenCIDRStatus: !s.gates.On(gates.ServiceCIDRStatusFieldWiping),
 		NamespaceLabels: s.namespaceLabels, Authorize: s.authorize, Stored: s.stored, Resolve: s.resourceFor, Issued: measures.Issued(s.registry),
 		Bind: func(ctx context.Context, b *corev1.Binding, asked kinds.Asked) (*corev1.Binding, error) {
@@ -146,11 +148,8 @@ func (s *Server) kinds() []*kinds.Kind {
 	})
 	table = slices.DeleteFunc(table, func(kind *kinds.Kind) bool { return !s.serve(kind) })
 	for _, kind := range table {
-		if ttl := s.config.EventTTL; ttl > 0 && kind.Prefix == "events" {
-			kind.TTL = func(kinds.Object) time.Duration { return ttl }
-		}
-		if !s.config.AllowPrivileged {
-			forbidPrivileged(kind)
+		if ttl := s.config.EventTTL; ttl != 0 && kind.Prefix == "events" {
+			kind.TTL = func(kinds.Object) time.Duration { return max(ttl, 0) }
 		}
 	}
 	return table

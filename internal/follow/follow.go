@@ -5,6 +5,7 @@ package follow
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -29,10 +30,26 @@ type Files struct {
 	apply   func(ctx context.Context, contents [][]byte) error
 	applied sum
 	failed  sum
+	useless bool // what failed
 	retryAt time.Time
 }
 
 type sum [sha256.Size]byte
+
+// Useless marks what apply says of content that is wrong by itself, so that to try it again would be no use. nil stays nil.
+func Useless(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &uselessError{err}
+}
+
+// IsUseless tells whether an error is marked so.
+func IsUseless(err error) bool { return errors.As(err, new(*uselessError)) }
+
+type uselessError struct{ error }
+
+func (e *uselessError) Unwrap() error { return e.error }
 
 // New reads the files and calls apply with their contents, in the order of the paths. It fails if that does, with an error
 // that names the file that can't be read, or all of them.
@@ -65,14 +82,14 @@ func (f *Files) Run(ctx context.Context, clk clock.WithTicker) error {
 	}
 }
 
-// look applies what is new. Content that failed is told of once, and tried again now and then.
+// look applies what is new. Content that failed is told of once, and tried again now and then, unless it is useless.
 func (f *Files) look(ctx context.Context, now time.Time) error {
 	contents, sum, err := f.read()
 	if err == nil && sum == f.applied {
-		f.retryAt = time.Time{}
+		f.failed = [sha256.Size]byte{}
 		return nil
 	}
-	if sum == f.failed && now.Before(f.retryAt) {
+	if sum == f.failed && (f.useless || now.Before(f.retryAt)) {
 		return nil
 	}
 	if err == nil {
@@ -82,7 +99,7 @@ func (f *Files) look(ctx context.Context, now time.Time) error {
 			return nil
 		}
 	}
-	f.failed, f.retryAt = sum, now.Add(Retry)
+	f.failed, f.useless, f.retryAt = sum, IsUseless(err), now.Add(Retry)
 	if f.Failed != nil {
 		f.Failed()
 	}

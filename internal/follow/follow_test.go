@@ -29,10 +29,13 @@ func TestLook(t *testing.T) {
 	f, err := New(func(_ context.Context, contents [][]byte) error {
 		all := string(contents[0]) + string(contents[1])
 		seen = append(seen, all)
-		if broken && strings.Contains(all, "bad") {
+		switch {
+		case broken && strings.Contains(all, "bad"):
 			return errors.New("bad content")
+		case strings.Contains(all, "nonsense"):
+			return Useless(errors.New("nonsense"))
 		}
-		return nil
+		return Useless(nil)
 	}, one, two)
 	if err != nil {
 		t.Fatal(err)
@@ -57,6 +60,11 @@ func TestLook(t *testing.T) {
 		{"mended elsewhere", func() { broken = false; now = now.Add(Retry) }, 1, false},
 		{"gone", func() { _ = os.Remove(one) }, 0, true},
 		{"back", func() { write(t, one, "d") }, 1, false},
+		{"nonsense", func() { write(t, one, "nonsense") }, 1, true},
+		{"never tried again", func() { now = now.Add(Retry) }, 0, false},
+		{"other nonsense", func() { write(t, one, "nonsense!") }, 1, true},
+		{"as it was", func() { write(t, one, "d") }, 0, false},
+		{"the same nonsense", func() { write(t, one, "nonsense!") }, 1, true},
 	} {
 		seen, failed = nil, 0
 		step.do()

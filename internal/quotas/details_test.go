@@ -34,6 +34,22 @@ func TestStorageIsWhole(t *testing.T) {
 	}
 }
 
+// TestStorageClass: what the annotation says of a claim's class counts, even if that is none.
+func TestStorageClass(t *testing.T) {
+	for annotation, want := range map[string]string{"-": "fast", "slow": "slow", "": ""} {
+		claim := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{StorageClassName: ptr.To("fast")}}
+		if annotation != "-" {
+			claim.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: annotation}
+		}
+		usage := Usage(corev1.Resource("persistentvolumeclaims"), claim, nil, time.Now())
+		for _, class := range []string{"fast", "slow"} {
+			if _, charged := usage[corev1.ResourceName(class+".storageclass.storage.k8s.io/persistentvolumeclaims")]; charged != (class == want) {
+				t.Errorf("annotation %q: class %s is charged: %v", annotation, class, charged)
+			}
+		}
+	}
+}
+
 // TestAttributesClasses: a claim is in the scope of each class that has to do with its volume.
 func TestAttributesClasses(t *testing.T) {
 	none, changing := &corev1.PersistentVolumeClaim{}, &corev1.PersistentVolumeClaim{

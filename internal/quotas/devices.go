@@ -21,13 +21,9 @@ func addDevices(usage corev1.ResourceList, claim *resourcev1.ResourceClaim, clus
 	for class, n := range devices(claim) {
 		count := *resource.NewQuantity(n, resource.DecimalSI)
 		usage[corev1.ResourceName(class+OfDeviceClass)] = count
-		c := cluster.DeviceClass(class)
-		if c == nil {
-			continue
-		}
 		add(extended, corev1.ResourceName(resourcev1.ResourceDeviceClassPrefix+class), count)
-		if name := c.Spec.ExtendedResourceName; name != nil {
-			add(extended, corev1.ResourceName(*name), count)
+		if c := cluster.DeviceClass(class); c != nil && c.Spec.ExtendedResourceName != nil {
+			add(extended, corev1.ResourceName(*c.Spec.ExtendedResourceName), count)
 		}
 	}
 	asked := askedByPod(claim, cluster, now)

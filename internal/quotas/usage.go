@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	podresources "k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
 )
 
 // Cluster is what else there is that matters to what an object uses. What isn't there is nil.
@@ -117,11 +118,16 @@ func addService(usage corev1.ResourceList, s *corev1.Service) {
 // OfStorageClass ends what of a resource name says of which storage class the volumes are.
 const OfStorageClass = ".storageclass.storage.k8s.io/"
 
-func addVolumes(usage corev1.ResourceList, c *corev1.PersistentVolumeClaim) {
-	class := c.Annotations[corev1.BetaStorageClassAnnotation]
-	if class == "" && c.Spec.StorageClassName != nil {
-		class = *c.Spec.StorageClassName
+// StorageClass is the class of a claim's volume, "" for none. The annotation of old counts before the field, even if it is empty.
+func StorageClass(c *corev1.PersistentVolumeClaim) string {
+	if class, ok := c.Annotations[corev1.BetaStorageClassAnnotation]; ok {
+		return class
 	}
+	return ptr.Deref(c.Spec.StorageClassName, "")
+}
+
+func addVolumes(usage corev1.ResourceList, c *corev1.PersistentVolumeClaim) {
+	class := StorageClass(c)
 	if class != "" {
 		usage[corev1.ResourceName(class+OfStorageClass)+corev1.ResourcePersistentVolumeClaims] = one
 	}

@@ -47,8 +47,8 @@ type Config struct {
 	// Meter measures plug-ins; nil measures nothing. PodSecurity counts what that plug-in decides; nil counts nothing.
 	Meter       Meter
 	PodSecurity metrics.Recorder
-	// NotReadySeconds and UnreachableSeconds are for DefaultTolerationSeconds; 0 means 300.
-	NotReadySeconds, UnreachableSeconds int64
+	// NotReadySeconds and UnreachableSeconds are for DefaultTolerationSeconds; nil means 300.
+	NotReadySeconds, UnreachableSeconds *int64
 }
 
 // Meter returns what takes the times of a plug-in, and of all of them, in a step.

@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/rest"
 
+	"quintet.dev/quintet/components/apiserver/admission/dynamic"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
 
@@ -149,7 +151,7 @@ func TestOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c, err := New(Config{Objects: &objectstest.Store{}, Enable: all, File: filepath.Join(dir, "config")})
+	c, err := New(Config{Objects: &objectstest.Store{}, Enable: all, File: filepath.Join(dir, "config"), Dynamic: dynamic.Config{Client: &rest.Config{}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,9 +59,12 @@ func TestPluginsThatRefuse(t *testing.T) {
 	service := func(ips ...string) *corev1.Service {
 		return &corev1.Service{ObjectMeta: in("ns", "s"), Spec: corev1.ServiceSpec{ExternalIPs: ips}}
 	}
-	owned := plainPod(func(p *corev1.Pod) {
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "d", UID: "1", BlockOwnerDeletion: new(true)}}
-	})
+	ownedBy := func(version, kind string) *corev1.Pod {
+		return plainPod(func(p *corev1.Pod) {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: version, Kind: kind, Name: "d", UID: "1", BlockOwnerDeletion: new(true)}}
+		})
+	}
+	owned := ownedBy("apps/v1", "Deployment")
 	finalizer := &user.DefaultInfo{Name: "finalizer"}
 	for _, tt := range []struct {
 		name, plugin string
@@ -77,6 +80,7 @@ func TestPluginsThatRefuse(t *testing.T) {
 		{"blocking owner", "OwnerReferencesPermissionEnforcement", write{op: admission.Create, resource: pods, obj: owned},
 			"cannot set blockOwnerDeletion if an ownerReference refers to a resource you can't set finalizers on"},
 		{"own owner", "OwnerReferencesPermissionEnforcement", write{op: admission.Create, resource: pods, obj: owned, user: finalizer}, ""},
+		{"owner in small letters", "OwnerReferencesPermissionEnforcement", write{op: admission.Create, resource: pods, obj: ownedBy("apps/v1", "deployment"), user: finalizer}, ""},
 		{"owner of another's", "OwnerReferencesPermissionEnforcement", write{op: admission.Update, resource: pods, obj: owned, old: plain, user: finalizer},
 			"cannot set an ownerRef on a resource you can't delete"},
 		{"unknown owner", "OwnerReferencesPermissionEnforcement", write{op: admission.Create, resource: appsv1.Resource("deployments"), obj: &appsv1.Deployment{
@@ -107,16 +111,6 @@ func TestPluginsThatChange(t *testing.T) {
 		}
 		if err := do(c, write{op: admission.Create, resource: pods, obj: pod}); err != nil || pod.Spec.Containers[0].ImagePullPolicy != corev1.PullAlways {
 			t.Errorf("a new pod: %v, %v", pod.Spec.Containers[0].ImagePullPolicy, err)
-		}
-	})
-	t.Run("NamespaceAutoProvision", func(t *testing.T) {
-		c, store := with(t, "NamespaceAutoProvision")
-		made := &corev1.ConfigMap{ObjectMeta: in("new", "m")}
-		if err := do(c, write{op: admission.Create, resource: corev1.Resource("configmaps"), obj: made}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := store.Get(t.Context(), corev1.Resource("namespaces"), "", "new"); err != nil {
-			t.Error(err)
 		}
 	})
 	t.Run("ExtendedResourceToleration", func(t *testing.T) {

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver/admission/always"
 	"quintet.dev/quintet/components/apiserver/admission/alwayspullimages"
@@ -50,7 +51,7 @@ type plugin struct {
 var plugins = []plugin{
 	{name: always.AdmitName, off: true, new: func(*Config, []byte) (admission.Interface, error) { return always.NewAdmit(), nil }},
 	{name: namespaceautoprovision.Name, off: true, new: func(c *Config, _ []byte) (admission.Interface, error) {
-		return namespaceautoprovision.New(c.Objects), nil
+		return namespaceautoprovision.New(c.Objects, c.Dynamic.Client)
 	}},
 	{name: namespacelifecycle.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return namespacelifecycle.New(c.Objects), nil }},
 	{name: namespaceexists.Name, off: true, new: func(c *Config, _ []byte) (admission.Interface, error) { return namespaceexists.New(c.Objects), nil }},
@@ -83,7 +84,7 @@ var plugins = []plugin{
 	{name: storageclass.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return storageclass.New(c.Objects), nil }},
 	{name: inuseprotection.Name, new: func(*Config, []byte) (admission.Interface, error) { return inuseprotection.New(), nil }},
 	{name: ownerreferences.Name, off: true, new: func(c *Config, _ []byte) (admission.Interface, error) {
-		return ownerreferences.New(c.Authorizer, dynamic.NewMapper(c.Dynamic.Kinds)), nil
+		return ownerreferences.New(c.Authorizer, dynamic.NewMapper(&c.Dynamic)), nil
 	}},
 	{name: volumeresize.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return volumeresize.New(c.Objects), nil }},
 	{name: runtimeclass.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return runtimeclass.New(c.Objects), nil }},
@@ -130,11 +131,5 @@ var idle = []string{
 }
 
 func newTolerationSeconds(c *Config, _ []byte) (admission.Interface, error) {
-	seconds := func(v int64) int64 {
-		if v == 0 {
-			return tolerationseconds.DefaultSeconds
-		}
-		return v
-	}
-	return tolerationseconds.New(seconds(c.NotReadySeconds), seconds(c.UnreachableSeconds)), nil
+	return tolerationseconds.New(ptr.Deref(c.NotReadySeconds, tolerationseconds.DefaultSeconds), ptr.Deref(c.UnreachableSeconds, tolerationseconds.DefaultSeconds)), nil
 }

@@ -5,12 +5,13 @@
 package aggregation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,6 @@ import (
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/util/webhook"
 	basemetrics "k8s.io/component-base/metrics"
@@ -46,6 +46,8 @@ type Config struct {
 	ClientCertFile, ClientKeyFile string
 	// Dial connects to extension servers; nil does so straight.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Traced makes extension servers told of the spans that requests are part of; nil leaves them untold.
+	Traced func(http.RoundTripper) http.RoundTripper
 	// PassRedirects sends clients where an extension server says, instead of refusing that.
 	PassRedirects bool
 	// NoUIDs leaves extension servers untold of the UIDs of users.
@@ -63,6 +65,9 @@ type Config struct {
 type View struct {
 	// Services are all APIServices, also those that are about to be written, in no order.
 	Services []*apiregistrationv1.APIService
+	// Removed are group versions that are served here, though somebody has deleted their APIService: the plain lists of groups and
+	// versions, which upstream makes of APIServices, leave them out until this server starts anew.
+	Removed map[schema.GroupVersion]bool
 	// Elsewhere describes the group versions that others serve, and Sources documents them.
 	Elsewhere map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery
 	Sources   []openapi.Source
@@ -84,11 +89,13 @@ type Aggregator struct {
 	metrics  metrics
 	wake     chan struct{}
 	routes   atomic.Pointer[routes]
+	life     *life
 
 	mu      sync.Mutex             // held while Changed is called
 	own     map[string]*apiService // of what is served here; replaced, never changed
 	seen    []*apiService          // by the last pass that could read all
 	lacking bool                   // the last pass could not
+	had     map[string]bool        // by name: ever found by a pass
 
 	// The rest belongs to passes, which Sync and Run make one after the other.
 	atStart, settled map[string]bool // by name: stored before this server's first pass; brought into line since
@@ -108,8 +115,8 @@ func New(config Config) (*Aggregator, error) {
 		config.Library = basemetrics.NewKubeRegistry()
 	}
 	a := &Aggregator{
-		config: config, identity: id, metrics: newMetrics(config.Library), wake: make(chan struct{}, 1),
-		settled: map[string]bool{}, remotes: map[string]*remote{},
+		config: config, identity: id, metrics: newMetrics(config.Library), wake: make(chan struct{}, 1), life: newLife(),
+		had: map[string]bool{}, settled: map[string]bool{}, remotes: map[string]*remote{},
 	}
 	a.routes.Store(&routes{})
 	return a, nil
@@ -127,14 +134,14 @@ func (a *Aggregator) Serve(table []*kinds.Kind, defined []schema.GroupVersion) e
 func (a *Aggregator) poke() { signal(a.wake) }
 
 // Sync writes the APIServices of what this server serves itself, and begins to pass on requests for the others. It is
-// called before Run, so that a server isn't ready without them; until all can be read it tries again.
+// called before Run, so that a server isn't ready without them; until all can be read and written it tries again.
 func (a *Aggregator) Sync(ctx context.Context) error {
 	for {
-		err := unlessStopped(a.pass(ctx))
-		if err == nil || !a.lacks() || errors.Is(err, context.Canceled) {
+		err := a.pass(ctx)
+		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		klog.FromContext(ctx).Error(err, "APIServices can't be read yet; trying again")
+		klog.FromContext(ctx).Error(err, "APIServices can't be read or written yet; trying again")
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -143,19 +150,12 @@ func (a *Aggregator) Sync(ctx context.Context) error {
 	}
 }
 
-// unlessStopped makes what is seen of a server that stops look like it.
-func unlessStopped(err error) error {
-	if apierrors.IsServiceUnavailable(err) {
-		return context.Canceled
-	}
-	return err
-}
-
 // retryPause is how long a pass that failed waits for the next.
 const retryPause = time.Second
 
-// Run follows the APIServices until ctx ends.
+// Run follows the APIServices until ctx ends. It is called once.
 func (a *Aggregator) Run(ctx context.Context) error {
+	defer a.life.finish()
 	w := &watch{owner: a}
 	defer w.end()
 	group, ctx := errgroup.WithContext(ctx)
@@ -164,7 +164,7 @@ func (a *Aggregator) Run(ctx context.Context) error {
 		return nil
 	})
 	group.Go(func() error {
-		return unlessStopped(a.config.Objects.Feed(ctx, resource, func(_, _ kinds.Object) { a.poke() }, func() {}))
+		return a.config.Objects.Feed(ctx, resource, func(_, _ kinds.Object) { a.poke() }, func() {})
 	})
 	group.Go(func() error {
 		for {
@@ -193,6 +193,9 @@ func (a *Aggregator) pass(ctx context.Context) error {
 	own := a.own
 	if a.lacking = err != nil; !a.lacking {
 		a.seen = stored
+		for _, s := range stored {
+			a.had[s.Name] = true
+		}
 	}
 	a.mu.Unlock()
 	if err != nil {
@@ -201,13 +204,6 @@ func (a *Aggregator) pass(ctx context.Context) error {
 	problem := a.register(ctx, stored, own)
 	a.follow(stored)
 	return errors.Join(problem, a.insist(ctx, stored), a.tell())
-}
-
-// lacks tells that the last pass found an APIService that can't be read.
-func (a *Aggregator) lacks() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.lacking
 }
 
 // known are all APIServices, as long as they can be read, or what they were before. It is called with mu held.
@@ -227,8 +223,9 @@ func (a *Aggregator) follow(stored []*apiService) {
 			continue
 		}
 		r := a.remotes[s.Name]
-		if r == nil || r.pair != pair || !reflect.DeepEqual(r.spec, &s.Spec) {
+		if former := r; former == nil || former.pair != pair || !reflect.DeepEqual(former.spec, &s.Spec) {
 			r = a.newRemote(s, pair)
+			r.inherit(former)
 		}
 		r.contest(s)
 		remotes[s.Name] = r
@@ -250,19 +247,35 @@ func (a *Aggregator) tell() error {
 	for _, s := range all {
 		known[s.Name] = true
 	}
+	view := View{Removed: map[schema.GroupVersion]bool{}, Elsewhere: a.Elsewhere()}
 	for name, s := range a.own {
-		if !known[name] {
+		switch {
+		case known[name]:
+		case a.had[name] && s.Labels[managed] == onStart && s.Spec.Group != "":
+			view.Removed[schema.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version}] = true
+		default:
 			all = append(all, s)
 		}
 	}
-	view := View{Services: all, Elsewhere: map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery{}}
-	for gv, to := range *a.routes.Load() {
-		view.Elsewhere[gv] = to.description()
+	view.Services = all
+	for _, to := range *a.routes.Load() {
 		view.Sources = append(view.Sources, to)
 	}
-	slices.SortFunc(view.Sources, func(a, b openapi.Source) int {
-		return strings.Compare(a.GroupVersion().String(), b.GroupVersion().String())
-	})
+	byPriority(view.Sources, all)
 	a.config.Changed(view)
 	return nil
+}
+
+// byPriority puts those of the more important groups first: where two mean different things by a name, the first keeps it.
+func byPriority(sources []openapi.Source, all []*apiService) {
+	groups := map[string]int32{}
+	for _, s := range all {
+		if s.Spec.Service != nil {
+			groups[s.Spec.Group] = max(groups[s.Spec.Group], s.Spec.GroupPriorityMinimum)
+		}
+	}
+	slices.SortFunc(sources, func(a, b openapi.Source) int {
+		x, y := a.GroupVersion(), b.GroupVersion()
+		return cmp.Or(cmp.Compare(groups[y.Group], groups[x.Group]), cmp.Compare(x.Version+"."+x.Group, y.Version+"."+y.Group))
+	})
 }

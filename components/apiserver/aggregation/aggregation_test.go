@@ -51,7 +51,7 @@ func (l *onLoopback) ResolveEndpoint(_, _ string, _ int32) (*url.URL, error) {
 	return &url.URL{Scheme: "https", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))}, nil
 }
 
-// fixture is an aggregator that runs, with one APIService for the server of aggregationtest.
+// fixture is an aggregator with one APIService for the server of aggregationtest.
 type fixture struct {
 	*Aggregator
 	store    *objectstest.Store
@@ -63,7 +63,8 @@ type fixture struct {
 	view View
 }
 
-func start(t *testing.T, server *aggregationtest.Server, change ...func(*Config, *apiregistrationv1.APIServiceSpec)) *fixture {
+// prepare makes one that has made its first pass, and doesn't run.
+func prepare(t *testing.T, server *aggregationtest.Server, change ...func(*Config, *apiregistrationv1.APIServiceSpec)) *fixture {
 	t.Helper()
 	f := &fixture{store: &objectstest.Store{}, services: &onLoopback{}, clock: clocktesting.NewFakeClock(testTime)}
 	f.services.port.Store(server.Port())
@@ -95,6 +96,13 @@ func start(t *testing.T, server *aggregationtest.Server, change ...func(*Config,
 	if err := f.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	return f
+}
+
+// start makes one that runs.
+func start(t *testing.T, server *aggregationtest.Server, change ...func(*Config, *apiregistrationv1.APIServiceSpec)) *fixture {
+	t.Helper()
+	f := prepare(t, server, change...)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
@@ -275,6 +283,7 @@ func TestComesAndGoes(t *testing.T) {
 	server.Sicken(0)
 	server.Rename("beasts")
 	f.until(t, "is served again", func() bool { return f.described() == "Current beasts[status]" })
+	f.untilReason(t, "Passed") // what it serves it may have told before it was judged
 
 	f.store.Remove(services, "default", "zoo")
 	if c := f.untilReason(t, "ServiceNotFound"); c.Message != `service/zoo in "default" is not present` {

@@ -183,6 +183,7 @@ func (r *remote) probeOnce(ctx context.Context) error {
 		err = fmt.Errorf("bad status from %s: %d", at, got.code)
 	}
 	if err != nil {
+		r.close() // the next attempt finds out whether it was the connection
 		return fmt.Errorf("failing or missing response from %s: %w", at, err)
 	}
 	return nil

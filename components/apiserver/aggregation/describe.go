@@ -7,9 +7,11 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 )
 
@@ -24,6 +26,30 @@ func (t route) description() *apidiscoveryv2.APIVersionDiscovery {
 		return d.version
 	}
 	return &apidiscoveryv2.APIVersionDiscovery{Version: t.spec.Version, Freshness: apidiscoveryv2.DiscoveryFreshnessStale}
+}
+
+// Elsewhere describes the group versions that others serve now.
+func (a *Aggregator) Elsewhere() map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery {
+	out := map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery{}
+	for gv, to := range *a.routes.Load() {
+		out[gv] = to.description()
+	}
+	return out
+}
+
+// Acquaint asks all who are believed to be there what they serve, so that a server that is ready doesn't tell clients that they serve
+// nothing. It is called between Sync and Run, which goes on to ask those who take too long.
+func (a *Aggregator) Acquaint(ctx context.Context) error {
+	within, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	var asking sync.WaitGroup
+	for _, to := range *a.routes.Load() {
+		if to.available {
+			asking.Go(func() { to.describe(within, true) })
+		}
+	}
+	asking.Wait()
+	return a.tell()
 }
 
 // describe brings what discovery tells of the group version up to date. What the server doesn't tell is stale. One that isn't

@@ -19,7 +19,7 @@ import (
 )
 
 // documents are what a server says of itself in OpenAPI. They are fetched when somebody asks for them; who asks meanwhile
-// waits for the same answer.
+// waits for the same answer, though not for long where there is an older one.
 type documents struct {
 	fetches singleflight.Group // by path
 
@@ -27,6 +27,14 @@ type documents struct {
 	v2  fetched
 	v3  fetched
 	own map[string]string // made of v3: the documents of the group version
+}
+
+// inherit takes over what is held, before d is used. It counts as old.
+func (d *documents) inherit(former *documents) {
+	former.mu.Lock()
+	defer former.mu.Unlock()
+	d.v2, d.v3, d.own = former.v2, former.v3, former.own
+	d.v2.at, d.v3.at = time.Time{}, time.Time{}
 }
 
 // fetched is an answer, of when it is, and whether there was one. What can't be fetched again stays as it was.
@@ -38,7 +46,11 @@ type fetched struct {
 
 const (
 	documentFresh   = 30 * time.Second // how long a document is used without asking again
-	documentTimeout = 10 * time.Second
+	documentTimeout = time.Minute      // large ones take their time
+
+	// How long a client waits for a document: others are to be told to it in time, too.
+	firstPatience = 10 * time.Second
+	patience      = time.Second // where there is what the server said before
 )
 
 var _ openapi.Source = route{}
@@ -94,22 +106,28 @@ func (t route) pathsIn(body []byte) (map[string]string, error) {
 	return own, nil
 }
 
-// refresh fetches a document again if it is old, and returns when that is done or ctx ends. Whoever asked first may leave
-// without spoiling it for the others.
+// refresh fetches a document again if it is old, and returns when that is done, takes too long, or ctx ends. It goes on without
+// those who asked for it, as long as Run does.
 func (t route) refresh(ctx context.Context, f *fetched, path string) {
 	d := &t.documents
 	d.mu.Lock()
-	due := t.available && (f.at.IsZero() || t.owner.config.Clock.Since(f.at) >= documentFresh)
+	due, wait := t.available && (f.at.IsZero() || t.owner.config.Clock.Since(f.at) >= documentFresh), patience
+	if f.at.IsZero() && f.body == nil {
+		wait = firstPatience
+	}
 	d.mu.Unlock()
 	if !due {
 		return
 	}
 	done := d.fetches.DoChan(path, func() (any, error) {
-		t.fetch(context.WithoutCancel(ctx), f, path)
+		t.owner.life.within(ctx, func(ctx context.Context) { t.fetch(ctx, f, path) })
 		return nil, nil
 	})
+	enough := t.owner.config.Clock.NewTimer(wait)
+	defer enough.Stop()
 	select {
 	case <-done:
+	case <-enough.C():
 	case <-ctx.Done():
 	}
 }
@@ -125,7 +143,7 @@ func (t route) fetch(ctx context.Context, f *fetched, path string) {
 		header.Set("If-None-Match", etag)
 	}
 	got, err := t.get(ctx, path, header, documentTimeout)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		klog.FromContext(ctx).Error(err, "An extension server's OpenAPI document can't be fetched", "name", t.name, "path", path)
 	}
 	d.mu.Lock()

@@ -1,16 +1,14 @@
 package aggregation
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/proxy"
 	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/util/flowcontrol"
 	proxyrequest "k8s.io/apiserver/pkg/util/proxy"
 	"k8s.io/client-go/transport"
 	"k8s.io/klog/v2"
@@ -91,9 +89,14 @@ func (t route) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user := func(via http.RoundTripper) http.RoundTripper {
 		return transport.NewAuthProxyRoundTripper(who.GetName(), uid, who.GetGroups(), who.GetExtra(), via)
 	}
-	h := proxy.NewUpgradeAwareHandler(at, user(t.via), true, false, responder{})
+	via := t.via
+	if t.owner.config.Traced != nil {
+		via = t.owner.config.Traced(via)
+	}
+	h := proxy.NewUpgradeAwareHandler(at, user(via), true, false, reply.Passed{Request: r}) // whose answers don't count as refused
 	h.UpgradeTransport = proxy.NewUpgradeRequestRoundTripper(t.transport, user(proxy.MirrorRequest))
 	h.UseLocationHost, h.RejectForwardingRedirects = true, !t.owner.config.PassRedirects
+	flowcontrol.RequestDelegated(r.Context()) // a watch is no burden here once another server has it
 	h.ServeHTTP(w, passed)
 }
 
@@ -108,16 +111,4 @@ func refuse(w http.ResponseWriter, r *http.Request, why string, code int) {
 	http.Error(w, why, code)
 	info, _ := request.RequestInfoFrom(r.Context())
 	endpointmetrics.RecordRequestTermination(r, info, "aggregator", code)
-}
-
-// responder answers a request that the extension server didn't. To have been passed on is not to be ended here: these aren't counted.
-type responder struct{}
-
-// Error implements proxy.ErrorResponder.
-func (responder) Error(w http.ResponseWriter, r *http.Request, err error) {
-	if errors.Is(err, context.DeadlineExceeded) {
-		reply.Error(w, r, apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
-		return
-	}
-	http.Error(w, err.Error(), http.StatusServiceUnavailable)
 }

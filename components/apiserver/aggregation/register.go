@@ -77,7 +77,7 @@ func decide(stored, wanted *apiService, first, settled bool) action {
 		want = wanted.Labels[managed]
 	}
 	switch {
-	case stored == nil && wanted == nil, stored != nil && is == "":
+	case stored == nil && wanted == nil, stored != nil && is != onStart && is != always:
 		return leave
 	case stored == nil && (want == always || !settled):
 		return create

@@ -1,7 +1,10 @@
 package aggregation
 
 import (
+	"context"
+	"errors"
 	"maps"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -66,6 +69,8 @@ func TestDecide(t *testing.T) {
 		{name: "a custom one that was deleted comes back", wanted: service(always, 1), settled: true, want: create},
 		{name: "another's is left alone", stored: service("", 1), wanted: service(always, 2), first: true, want: leave},
 		{name: "another's is not removed", stored: service("", 1), first: true, want: leave},
+		{name: "one that says not to be managed is left alone", stored: service("false", 1), wanted: service(always, 2), settled: true, want: leave},
+		{name: "one that says not to be managed is not removed", stored: service("false", 1), first: true, want: leave},
 		{name: "one of a former version goes at start", stored: service(onStart, 1), first: true, want: remove},
 		{name: "one that another server just made stays", stored: service(onStart, 1), want: leave},
 		{name: "an outdated one is mended at start", stored: service(onStart, 1), wanted: service(onStart, 2), first: true, want: update},
@@ -126,5 +131,50 @@ func TestSync(t *testing.T) {
 	// Each is written, and then that it is available, which the kind's strategy says at once where there is one.
 	if want := 2 * len(registrations(table, nil)); store.Writes != want {
 		t.Errorf("%d writes, want %d", store.Writes, want)
+	}
+}
+
+// leaderless is a store that refuses its first write.
+type leaderless struct {
+	*objectstest.Store
+	refused bool
+}
+
+func (s *leaderless) Create(ctx context.Context, resource schema.GroupResource, obj kinds.Object) (kinds.Object, error) {
+	if !s.refused {
+		s.refused = true
+		return nil, errors.New("etcdserver: no leader")
+	}
+	return s.Store.Create(ctx, resource, obj)
+}
+
+// TestSyncTriesAgain what it could not write.
+func TestSyncTriesAgain(t *testing.T) {
+	store, clk := &leaderless{Store: &objectstest.Store{}}, clocktesting.NewFakeClock(testTime)
+	a, err := New(Config{Objects: store, Changed: func(View) {}, Clock: clk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := kinds.Table(kinds.Deps{})
+	if err := a.Serve(table, nil); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- a.Sync(t.Context()) }()
+	for waiting := true; waiting; runtime.Gosched() {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			waiting = false
+		default:
+			if clk.HasWaiters() {
+				clk.Step(retryPause)
+			}
+		}
+	}
+	if stored, err := a.known(); err != nil || len(stored) != len(registrations(table, nil)) {
+		t.Errorf("%d are stored, %v", len(stored), err)
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"reflect"
 	"sync/atomic"
 	"time"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/transport"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 )
@@ -54,6 +56,16 @@ func (a *Aggregator) newRemote(s *apiService, pair *keyPair) *remote {
 	return r
 }
 
+// inherit takes over what is known of the same server, until it has been asked anew: clients must not see resources go and come back
+// because somebody changed the way to them. former may be nil.
+func (r *remote) inherit(former *remote) {
+	if former == nil || r.groupVersion() != former.groupVersion() || !reflect.DeepEqual(r.spec.Service, former.spec.Service) {
+		return
+	}
+	r.described.Store(former.described.Load())
+	r.documents.inherit(&former.documents)
+}
+
 func (r *remote) groupVersion() schema.GroupVersion {
 	return schema.GroupVersion{Group: r.spec.Group, Version: r.spec.Version}
 }
@@ -79,10 +91,20 @@ func newTransport(spec *apiregistrationv1.APIServiceSpec, pair *keyPair, dial fu
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext
 	}
-	return &http.Transport{
-		DialContext: dial, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second,
+	// The defaults notice connections whose other end is gone without a word.
+	return utilnet.SetTransportDefaults(&http.Transport{
+		Proxy: outside, DialContext: dial, TLSClientConfig: config, TLSHandshakeTimeout: 10 * time.Second,
 		ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 25,
-	}, nil
+	}), nil
+}
+
+// outside is the proxy of the environment for servers that have a name. Addresses are of endpoints, which are in the network of the
+// cluster: a proxy need not reach them, and who excludes the range of Services from it doesn't think of them.
+func outside(r *http.Request) (*url.URL, error) {
+	if net.ParseIP(r.URL.Hostname()) != nil {
+		return nil, nil
+	}
+	return http.ProxyFromEnvironment(r)
 }
 
 // close drops connections that are idle; requests that are under way end as they began.

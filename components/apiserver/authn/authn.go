@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -41,6 +42,8 @@ type Config struct {
 	ClientCAFile string
 	// NoCertificateUIDs leaves the UIDs of users in their certificates unread.
 	NoCertificateUIDs bool
+	// Certificates takes for how long each client certificate is still good, with each request; nil takes nothing.
+	Certificates func(remaining time.Duration)
 	// RequestHeader trusts a proxy that says who its user is.
 	RequestHeader RequestHeader
 	// TokenFile is a CSV file: token, user, uid, "group1,group2".
@@ -146,7 +149,9 @@ func (c *Chain) certificates(cfg *Config) (requests []authenticator.Request, err
 		if cfg.NoCertificateUIDs {
 			owner = ownerWithoutUID
 		}
-		requests = append(requests, newRemembered(c.clientCA.verifyOptions, owner, c.clock))
+		clients := newRemembered(c.clientCA.verifyOptions, owner, c.clock)
+		clients.shown = cfg.Certificates
+		requests = append(requests, clients)
 	}
 	if c.requestHeader != nil && c.clientCA != nil && len(cfg.RequestHeader.AllowedNames) == 0 && c.clientCA.overlaps(c.requestHeader) {
 		return nil, errOverlap
@@ -179,10 +184,10 @@ func (c *Chain) configured(cfg *Config) (apiserver.AnonymousAuthConfig, error) {
 	files, err := follow.New(func(ctx context.Context, contents [][]byte) error {
 		config, err := decodeConfig(contents[0])
 		if err != nil {
-			return err
+			return follow.Useless(err)
 		}
 		if config.Anonymous != nil && cfg.AnonymousGiven {
-			return errors.New("anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file")
+			return follow.Useless(errors.New("anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is configured in authentication configuration file"))
 		}
 		if c.issuers.running() {
 			err := c.issuers.replace(ctx, config)

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apiserver/pkg/server/egressselector"
 	"k8s.io/apiserver/plugin/pkg/authenticator/token/oidc"
 	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/internal/follow"
 )
 
 const (
@@ -67,7 +69,7 @@ func (i *issuers) start(config *apiserver.AuthenticationConfiguration) (*generat
 		compiler = authenticationcel.NewDefaultCompiler()
 	}
 	if err := checkConfig(config, compiler, i.accounts); err != nil {
-		return nil, err
+		return nil, follow.Useless(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &generation{cancel: cancel}
@@ -123,7 +125,7 @@ func (i *issuers) running() bool { return i.now.Load() != nil }
 // replace puts another configuration into effect once all its issuers have told their keys.
 func (i *issuers) replace(ctx context.Context, config *apiserver.AuthenticationConfiguration) error {
 	if !apiequality.Semantic.DeepEqual(config.Anonymous, i.anonymous) {
-		return errors.New("the anonymous authenticator can't be changed while the server runs")
+		return follow.Useless(errors.New("the anonymous authenticator can't be changed while the server runs"))
 	}
 	g, err := i.start(config)
 	if err != nil {

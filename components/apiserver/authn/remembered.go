@@ -25,6 +25,7 @@ type remembered struct {
 	x509   authenticator.Request
 	verify x509.VerifyOptionFunc
 	clock  clock.PassiveClock
+	shown  func(remaining time.Duration) // takes how long each certificate is still good, by request; nil takes nothing
 
 	mu    sync.RWMutex
 	roots *cryptox509.CertPool // that verified what is known
@@ -56,6 +57,9 @@ func (m *remembered) AuthenticateRequest(r *http.Request) (*authenticator.Respon
 	options, ok := m.verify()
 	if !ok {
 		return nil, false, nil
+	}
+	if m.shown != nil {
+		m.shown(r.TLS.PeerCertificates[0].NotAfter.Sub(m.clock.Now()))
 	}
 	key := shownBy(r.TLS)
 	if response := m.recall(key, options.Roots); response != nil {

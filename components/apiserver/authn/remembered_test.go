@@ -38,6 +38,8 @@ func TestRemembered(t *testing.T) {
 		verified++
 		return inner.AuthenticateRequest(r)
 	})
+	var left []time.Duration
+	m.shown = func(remaining time.Duration) { left = append(left, remaining) }
 	shown := certificate(t, ours, "alice", "dev")
 	ask := func(want string) {
 		t.Helper()
@@ -56,6 +58,9 @@ func TestRemembered(t *testing.T) {
 	ask("alice")
 	if verified != 1 {
 		t.Errorf("verified %d times, want once", verified)
+	}
+	if good := shown.PeerCertificates[0].NotAfter.Sub(clk.Now()); !slices.Equal(left, []time.Duration{good, good}) {
+		t.Errorf("the certificate is good for %v, told %v", good, left)
 	}
 	shown = &tls.ConnectionState{PeerCertificates: append(slices.Clone(shown.PeerCertificates), certificate(t, others, "x").PeerCertificates...)}
 	ask("alice")

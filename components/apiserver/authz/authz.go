@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/apis/apiserver"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -59,10 +60,12 @@ type Chain struct {
 	objects objects.Feeder
 	clock   clock.WithTicker
 	rbac    *rbac.Authorizer
-	node    *node.Authorizer // nil unless the first configuration has it
-	abac    abac.Policies    // nil unless the first configuration has it
+	local   sets.Set[string] // types of the first configuration, webhooks aside, which all have
+	node    *node.Authorizer // nil unless it is one of them
+	abac    abac.Policies    // nil unless it is one of them
 	now     atomic.Pointer[generation]
-	file    *follow.Files // nil without ConfigFile
+	config  *apiserver.AuthorizationConfiguration // of which now was made
+	file    *follow.Files                         // nil without ConfigFile
 	feeds   []feed
 	synced  chan struct{}
 }
@@ -85,7 +88,9 @@ func New(cfg Config) (*Chain, error) {
 			c.node = node.New(func(a authorizer.Attributes) bool { return rbac.Allow(cfg.NodeRules, a) })
 			c.feedNode()
 		}
+		c.local = localTypes(config)
 		g, err := c.build(config)
+		c.config = config
 		c.now.Store(g)
 		return err
 	}
@@ -108,22 +113,18 @@ func New(cfg Config) (*Chain, error) {
 	metrics.RegisterMetrics()
 	var err error
 	c.file, err = follow.New(func(_ context.Context, contents [][]byte) error {
+		if c.now.Load() != nil {
+			return follow.Useless(c.reload(contents[0], cfg.Identity))
+		}
 		config, err := decodeConfig(contents[0])
 		if err != nil {
 			return err
 		}
-		if c.now.Load() == nil {
-			if err := c.loadPolicies(config, cfg.PolicyFile); err != nil {
-				return err
-			}
-			metrics.RecordAuthorizationConfigLastConfigInfo(cfg.Identity, string(contents[0]))
-			return first(config)
-		}
-		if err := c.replace(config); err != nil {
+		if err := c.loadPolicies(config, cfg.PolicyFile); err != nil {
 			return err
 		}
-		metrics.RecordAuthorizationConfigAutomaticReloadSuccess(cfg.Identity, string(contents[0]))
-		return nil
+		metrics.RecordAuthorizationConfigLastConfigInfo(cfg.Identity, string(contents[0]))
+		return first(config)
 	}, cfg.ConfigFile)
 	if err != nil {
 		return nil, fmt.Errorf("--authorization-config %s: %w", cfg.ConfigFile, err)
@@ -143,25 +144,12 @@ func (c *Chain) loadPolicies(config *apiserver.AuthorizationConfiguration, file 
 	return nil
 }
 
-// replace puts another configuration into effect.
-func (c *Chain) replace(config *apiserver.AuthorizationConfiguration) error {
-	if has(config, ModeNode) && c.node == nil {
-		return fmt.Errorf("authorizer type %s is not allowed if it was not enabled at initial server startup", ModeNode)
-	}
-	if has(config, ModeABAC) && c.abac == nil {
-		return fmt.Errorf("authorizer type %s is not allowed if it was not enabled at initial server startup", ModeABAC)
-	}
-	g, err := c.build(config)
-	if err != nil {
-		return err
-	}
-	c.now.Store(g)
-	return nil
-}
-
 func has(config *apiserver.AuthorizationConfiguration, mode string) bool {
 	return slices.ContainsFunc(config.Authorizers, func(a apiserver.AuthorizerConfiguration) bool { return string(a.Type) == mode })
 }
+
+// HasRBAC tells whether roles count: from the start on or never.
+func (c *Chain) HasRBAC() bool { return c.local.Has(ModeRBAC) }
 
 // Authorize implements authorizer.Authorizer.
 func (c *Chain) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
@@ -173,9 +161,9 @@ func (c *Chain) RulesFor(ctx context.Context, u user.Info, namespace string) ([]
 	return c.now.Load().RulesFor(ctx, u, namespace)
 }
 
-// Escalation returns the checks on writes of roles and bindings.
-func (c *Chain) Escalation() *rbac.Escalation {
-	return &rbac.Escalation{Rules: c.rbac, Authorizer: c}
+// Escalation returns the checks on writes of roles and bindings. The reads of stored tell what is stored now.
+func (c *Chain) Escalation(stored objects.Reader) *rbac.Escalation {
+	return &rbac.Escalation{Rules: c.rbac, Stored: stored, Authorizer: c}
 }
 
 // Run follows the stored objects and the configuration until ctx ends. It is called once.

@@ -2,11 +2,14 @@ package authz
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -101,5 +104,44 @@ func TestConstantModes(t *testing.T) {
 		if err != nil || (len(rules) == 1) != (mode == ModeAlwaysAllow) {
 			t.Errorf("%s: rules %v %v", mode, rules, err)
 		}
+	}
+}
+
+// TestChangesOfTheGraph: what changes nothing that nodes need isn't measured.
+func TestChangesOfTheGraph(t *testing.T) {
+	store, told := &objectstest.Store{}, []string(nil)
+	c, err := New(Config{Modes: []string{ModeNode}, Objects: store, Graph: func(operation string, _ time.Duration) { told = append(told, operation) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- c.Run(ctx) }()
+	if err := c.WaitSynced(ctx); err != nil {
+		t.Fatal(err)
+	}
+	pod := func(name, node, label string) {
+		store.Put(corev1.Resource("pods"), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Labels: map[string]string{"l": label}}, Spec: corev1.PodSpec{NodeName: node},
+		})
+	}
+	pod("a", "", "")
+	pod("a", "n1", "")
+	pod("a", "n1", "new")
+	pod("waits", "", "")
+	for _, name := range []string{"a", "waits"} {
+		store.Remove(corev1.Resource("pods"), "ns", name)
+	}
+	for _, label := range []string{"", "new"} {
+		store.Put(storagev1.Resource("volumeattachments"), &storagev1.VolumeAttachment{
+			ObjectMeta: metav1.ObjectMeta{Name: "v", Labels: map[string]string{"l": label}}, Spec: storagev1.VolumeAttachmentSpec{NodeName: "n1"},
+		})
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if want := []string{"AddPod", "DeletePod", "AddVolumeAttachment"}; !slices.Equal(told, want) {
+		t.Errorf("told %v, want %v", told, want)
 	}
 }

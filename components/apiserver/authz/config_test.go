@@ -16,6 +16,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/component-base/metrics/legacyregistry"
 	testingclock "k8s.io/utils/clock/testing"
 
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
@@ -147,7 +148,8 @@ func TestConfigReload(t *testing.T) {
 	if got, _ := ask(c, "x", "get"); got != noOpinion {
 		t.Errorf("before the change: %v", got)
 	}
-	if err := os.WriteFile(file, []byte(configHeader+"- {type: AlwaysAllow, name: alwaysallow}\n"), 0o600); err != nil {
+	const denyAndAllow = "- {type: AlwaysDeny, name: alwaysdeny}\n- {type: AlwaysAllow, name: alwaysallow}\n"
+	if err := os.WriteFile(file, []byte(configHeader+denyAndAllow), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for got := noOpinion; got != allow; got, _ = ask(c, "x", "get") {
@@ -158,15 +160,92 @@ func TestConfigReload(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	config, err := decodeConfig([]byte(configHeader + "- {type: Node, name: node}\n"))
-	if err != nil {
-		t.Fatal(err)
+	for mode, name := range map[string]string{ModeNode: "node", ModeRBAC: "rbac"} {
+		config, err := decodeConfig([]byte(configHeader + denyAndAllow + "- {type: " + mode + ", name: " + name + "}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.replace(config); err == nil || !strings.Contains(err.Error(), mode+" is not allowed if it was not enabled at initial server startup") {
+			t.Errorf("a late %s: %v", mode, err)
+		}
 	}
-	if err := c.replace(config); err == nil || !strings.Contains(err.Error(), "Node is not allowed if it was not enabled at initial server startup") {
-		t.Errorf("a late Node: %v", err)
+	if err := c.reload([]byte(configHeader+"- {type: AlwaysAllow, name: alwaysallow}\n"), ""); err == nil || err.Error() != "missing required types: [AlwaysDeny]" {
+		t.Errorf("without what is there from the start: %v", err)
 	}
 	if got, _ := ask(c, "x", "get"); got != allow {
 		t.Errorf("after a change that can't be made: %v", got)
+	}
+}
+
+// reloads are the counts of those that succeeded and failed.
+func reloads(t *testing.T) (succeeded, failed float64) {
+	t.Helper()
+	families, err := legacyregistry.DefaultGatherer.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "apiserver_authorization_config_controller_automatic_reloads_total" {
+			continue
+		}
+		for _, m := range f.Metric {
+			for _, l := range m.Label {
+				switch l.GetValue() {
+				case "success":
+					succeeded += m.Counter.GetValue()
+				case "failure":
+					failed += m.Counter.GetValue()
+				}
+			}
+		}
+	}
+	return succeeded, failed
+}
+
+// TestReloadsAreCounted once each, however long what is wrong stays, and not at all if the file means what it did.
+func TestReloadsAreCounted(t *testing.T) {
+	const always = "- {type: AlwaysAllow, name: alwaysallow}\n"
+	file := write(t, "config.yaml", configHeader+always)
+	clk := testingclock.NewFakeClock(time.Now())
+	c, err := New(Config{ConfigFile: file, Objects: &objectstest.Store{}, Clock: clk})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fine, bad := reloads(t)
+	if err := c.reload([]byte("# the same\n"+configHeader+always), ""); err != nil {
+		t.Fatal(err)
+	}
+	if succeeded, _ := reloads(t); succeeded != fine {
+		t.Error("the same configuration counts")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- c.Run(ctx) }()
+	put := func(content string) { // in one go
+		if err := os.Rename(write(t, "next", content), file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, content := range []string{"nonsense", configHeader + always + webhookEntry("x", write(t, "empty", ""), "Deny", "")} {
+		put(content)
+		for failed := bad; failed <= bad+float64(i); _, failed = reloads(t) {
+			clk.Step(follow.Every)
+		}
+		for range 100 {
+			clk.Step(follow.Retry)
+			runtime.Gosched()
+		}
+	}
+	put(configHeader + always + "- {type: AlwaysDeny, name: alwaysdeny}\n")
+	for succeeded := fine; succeeded == fine; succeeded, _ = reloads(t) {
+		clk.Step(follow.Every)
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if succeeded, failed := reloads(t); succeeded != fine+1 || failed != bad+2 {
+		t.Errorf("%v succeeded and %v failed, want 1 and 2", succeeded-fine, failed-bad)
 	}
 }
 

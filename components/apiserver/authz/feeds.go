@@ -3,7 +3,6 @@ package authz
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
@@ -20,16 +19,16 @@ func (c *Chain) feedRBAC() {
 }
 
 func (c *Chain) feedNode() {
-	addFeed(c, "", "pods", timed(c, "Pod", func(old, new *corev1.Pod) { c.node.PodChanged(old, new) }))
-	addFeed(c, "", "persistentvolumes", timed(c, "PV", func(old, new *corev1.PersistentVolume) { c.node.VolumeChanged(old, new) }))
-	addFeed(c, storagev1.GroupName, "volumeattachments", timed(c, "VolumeAttachment", func(old, new *storagev1.VolumeAttachment) { c.node.AttachmentChanged(old, new) }))
-	addFeed(c, resourcev1.GroupName, "resourceslices", timed(c, "ResourceSlice", func(old, new *resourcev1.ResourceSlice) { c.node.SliceChanged(old, new) }))
+	addFeed(c, "", "pods", timed(c, "Pod", c.node.PodChanged))
+	addFeed(c, "", "persistentvolumes", timed(c, "PV", c.node.VolumeChanged))
+	addFeed(c, storagev1.GroupName, "volumeattachments", timed(c, "VolumeAttachment", c.node.AttachmentChanged))
+	addFeed(c, resourcev1.GroupName, "resourceslices", timed(c, "ResourceSlice", c.node.SliceChanged))
 }
 
 // timed measures changes of what nodes need, by upstream's names for them.
-func timed[P comparable](c *Chain, what string, changed func(old, new P)) func(old, new P) {
+func timed[P comparable](c *Chain, what string, changed func(old, new P) bool) func(old, new P) {
 	if c.graph == nil {
-		return changed
+		return func(old, new P) { changed(old, new) }
 	}
 	return func(old, new P) {
 		var none P
@@ -38,8 +37,9 @@ func timed[P comparable](c *Chain, what string, changed func(old, new P)) func(o
 			operation = "Delete"
 		}
 		start := time.Now()
-		changed(old, new)
-		c.graph(operation+what, time.Since(start))
+		if changed(old, new) {
+			c.graph(operation+what, time.Since(start))
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -58,8 +59,8 @@ type Config struct {
 	RequestHeader             authn.RequestHeader
 	// NoUIDHeaders leaves extension servers untold of the headers with UIDs, those of other API servers among them.
 	NoUIDHeaders bool
-	// Fairness brings the flow schemas and priority levels of priority and fairness.
-	Fairness bool
+	// NoRoles leaves out the default roles, as nobody asks for them without RBAC.
+	NoRoles bool
 	// Writers is how many objects are written at a time; 0 is one.
 	Writers int
 	Clock   clock.WithTicker
@@ -70,6 +71,7 @@ type Bootstrap struct {
 	cfg  Config
 	life string // unique to this run of the server
 
+	running                     bool                 // Run has begun
 	events                      record.EventRecorder // nil until there is one
 	toldOfRanges, toldOfUnready bool
 	trackAgain                  time.Time // when the object of the tracking of tokens may be created again
@@ -88,14 +90,36 @@ func New(cfg Config) *Bootstrap {
 	return &Bootstrap{cfg: cfg, life: uuid.NewString()}
 }
 
-// Ensure makes what is missing and mends what differs. It returns when all is in place.
+// Ensure makes what is missing and mends what differs. It returns when all is in place that a server can't do without; for that it
+// tries for a while.
 func (b *Bootstrap) Ensure(ctx context.Context) error {
-	if err := b.inherit(ctx); err != nil {
-		return fmt.Errorf("bootstrap out of what former releases left: %w", err)
+	if err := b.inheritPatiently(ctx); err != nil {
+		return err
 	}
+	return b.take(ctx, slices.Concat(b.commonSteps(), b.ownSteps()))
+}
+
+// Lay is the part of Ensure that writes what is the same for all servers of a cluster, and Introduce the part that tells of this one.
+// They may be called at once.
+func (b *Bootstrap) Lay(ctx context.Context) error {
+	if err := b.inheritPatiently(ctx); err != nil {
+		return err
+	}
+	return b.take(ctx, b.commonSteps())
+}
+
+// Introduce is described with Lay.
+func (b *Bootstrap) Introduce(ctx context.Context) error { return b.take(ctx, b.ownSteps()) }
+
+// inheritPatiently does what all that is common waits for.
+func (b *Bootstrap) inheritPatiently(ctx context.Context) error {
+	return b.take(ctx, b.insist(patience, step{"out of what former releases left", b.inherit}))
+}
+
+// take takes steps, some at a time, until one fails.
+func (b *Bootstrap) take(ctx context.Context, steps []step) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	steps := b.steps()
 	// Few goroutines do many steps each: the stack that a write takes grows once in each of them.
 	workqueue.ParallelizeUntil(ctx, max(b.cfg.Writers, 1), len(steps), func(i int) {
 		if err := steps[i].run(ctx); err != nil {
@@ -124,20 +148,29 @@ type step struct {
 	run  func(ctx context.Context) error
 }
 
-func (b *Bootstrap) steps() []step {
-	steps := b.namespaceSteps()
+// commonSteps write what is the same whichever server does.
+func (b *Bootstrap) commonSteps() []step {
+	var classes []step
 	for _, class := range priorityClasses() {
-		steps = append(steps, step{"priority class " + class.Name, func(ctx context.Context) error {
+		classes = append(classes, step{"priority class " + class.Name, func(ctx context.Context) error {
 			return b.createMissing(ctx, schedulingv1.Resource("priorityclasses"), class)
 		}})
 	}
-	steps = append(steps, b.policySteps()...)
-	steps = append(steps, b.fairnessSteps()...)
-	return append(steps,
-		step{"lease of this server", b.renewLease},
-		step{"service CIDR kubernetes", b.ensureServiceCIDR},
+	return slices.Concat(
+		b.leniently(b.namespaceSteps()...),
+		b.insist(patience, classes...),
+		b.insist(patience, b.policySteps()...),
+		b.insist(fairnessPatience, b.fairnessSteps()...),
+	)
+}
+
+// ownSteps write what tells of this server, of its ranges and authorities.
+func (b *Bootstrap) ownSteps() []step {
+	return b.leniently(
+		step{"lease of this server", b.beginLease},
+		step{"service CIDR kubernetes", b.createServiceCIDR},
 		step{"service kubernetes", b.ensureService},
-		step{"endpoints of service kubernetes", b.ensureEndpoints},
+		step{"endpoints of service kubernetes", b.forgetEndpoints},
 		step{"authentication of extension servers", b.ensureAuthenticationConfig},
 		step{"tracking of legacy service account tokens", b.ensureTokenTracking},
 	)

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 
@@ -123,7 +125,23 @@ func TestEndpointsFollowServers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if _, err := store.Get(ctx, corev1.Resource("endpoints"), "default", "kubernetes"); !apierrors.IsNotFound(err) {
+		t.Errorf("none is ready, but there are endpoints: %v", err)
+	}
+	for _, b := range []*Bootstrap{one, two} {
+		if err := b.ensureEndpoints(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
 	check("both up", "192.0.2.1", "192.0.2.2")
+	if err := sharing(store, masters, "two", "192.0.2.2", clk).Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	check("two starts anew", "192.0.2.1")
+	if err := two.ensureEndpoints(ctx); err != nil {
+		t.Fatal(err)
+	}
+	check("two is ready", "192.0.2.1", "192.0.2.2")
 	clk.Step(2 * masterLife)
 	eventually(t, func() bool { all, err := masters.list(ctx); return err == nil && len(all) == 0 })
 	if err := one.ensureEndpoints(ctx); err != nil {
@@ -135,7 +153,7 @@ func TestEndpointsFollowServers(t *testing.T) {
 	}
 	check("two is back", "192.0.2.1", "192.0.2.2")
 	local := sharing(store, masters, "local", "127.0.0.1", clk)
-	if err := local.Ensure(ctx); err != nil {
+	if err := errors.Join(local.Ensure(ctx), local.ensureEndpoints(ctx)); err != nil {
 		t.Fatal(err)
 	}
 	if all, err := masters.list(ctx); err != nil || len(all) != 3 {
@@ -147,6 +165,41 @@ func TestEndpointsFollowServers(t *testing.T) {
 	check("two left", "192.0.2.1")
 	one.leave(ctx)
 	check("all left")
+	if err := one.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	check("one starts anew")
+}
+
+// TestLeaseOfARun: each run of a server begins a Lease of its own, and ends no other.
+func TestLeaseOfARun(t *testing.T) {
+	ctx, store, clk := t.Context(), &objectstest.Store{}, testingclock.NewFakeClock(time.Unix(1700000000, 0))
+	uid := func() string {
+		lease, err := store.Get(ctx, leases, "kube-system", LeaseName("host"))
+		if err != nil {
+			return ""
+		}
+		return string(lease.GetUID())
+	}
+	former := newBootstrap(store, "host", "192.0.2.1", clk)
+	defer former.cfg.Masters.Store.Close()
+	if err := former.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	old, b := uid(), newBootstrap(store, "host", "192.0.2.1", clk)
+	defer b.cfg.Masters.Store.Close()
+	if err := b.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if now := uid(); old == "" || now == "" || now == old {
+		t.Errorf("the Lease was %q and is %q", old, now)
+	}
+	if former.leave(ctx); uid() == "" {
+		t.Error("the run before took the Lease of this one")
+	}
+	if b.leave(ctx); uid() != "" {
+		t.Error("the Lease is still there when the server has left")
+	}
 }
 
 // TestMastersAsUpstream: servers of both kinds on one store must understand each other's keys.

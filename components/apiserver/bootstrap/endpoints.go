@@ -46,8 +46,33 @@ func (b *Bootstrap) reconcileEndpoints(ctx context.Context, ports bool) error {
 	return b.writeEndpoints(ctx, all, ports)
 }
 
-// leaveEndpoints leaves the servers that go on among the endpoints, if there are any endpoints.
-func (b *Bootstrap) leaveEndpoints(ctx context.Context, others []net.IP) error {
+// forgetEndpoints takes the address of this server, which isn't ready yet, out of the endpoints, where it may stand as a former run
+// ended too fast. Where no other server is known to be alive they stay as they are: to have none would help nobody.
+func (b *Bootstrap) forgetEndpoints(ctx context.Context) error {
+	if !b.reachable() {
+		return nil
+	}
+	others, err := b.others(ctx)
+	if err != nil || b.cfg.Masters != nil && len(others) == 0 {
+		return err
+	}
+	return b.shrinkEndpoints(ctx, others)
+}
+
+// leaveEndpoints leaves the servers that go on among the endpoints.
+func (b *Bootstrap) leaveEndpoints(ctx context.Context) error {
+	if !b.reachable() {
+		return nil
+	}
+	others, err := b.others(ctx)
+	if err != nil {
+		return err
+	}
+	return b.shrinkEndpoints(ctx, others)
+}
+
+// shrinkEndpoints writes the endpoints, if there are any.
+func (b *Bootstrap) shrinkEndpoints(ctx context.Context, others []net.IP) error {
 	_, err := b.cfg.Objects.Get(ctx, corev1.Resource("endpoints"), metav1.NamespaceDefault, serviceName)
 	if apierrors.IsNotFound(err) {
 		return nil

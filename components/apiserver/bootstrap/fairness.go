@@ -55,9 +55,6 @@ func fairnessObjects() []fairness {
 }
 
 func (b *Bootstrap) fairnessSteps() []step {
-	if !b.cfg.Fairness {
-		return nil
-	}
 	var steps []step
 	for _, f := range fairnessObjects() {
 		steps = append(steps, step{f.resource.Resource + " " + f.object.GetName(), func(ctx context.Context) error {
@@ -75,21 +72,18 @@ func (b *Bootstrap) ensureFairness(ctx context.Context, want fairness) error {
 	first := want.object.DeepCopyObject().(kinds.Object)
 	first.SetAnnotations(map[string]string{flowcontrolv1.AutoUpdateAnnotationKey: "true"})
 	return b.write(ctx, want.resource, first, func(obj kinds.Object) bool {
-		keep := want.mandatory || autoUpdated(obj)
-		annotated := annotate(obj, flowcontrolv1.AutoUpdateAnnotationKey, strconv.FormatBool(keep))
+		said, ok := autoUpdate(obj)
+		// Who doesn't say it with the annotation says it by a change of the spec.
+		keep := want.mandatory || ok && said || !ok && obj.GetGeneration() == 1
+		annotated := (!ok || said != keep) && annotate(obj, flowcontrolv1.AutoUpdateAnnotationKey, strconv.FormatBool(keep))
 		return keep && setFairness(obj, want.object) || annotated
 	})
 }
 
-// autoUpdated tells whether the system still looks after the object. Who doesn't say it with the annotation says it by a
-// change of the spec.
-func autoUpdated(obj kinds.Object) bool {
-	text, ok := obj.GetAnnotations()[flowcontrolv1.AutoUpdateAnnotationKey]
-	if !ok {
-		return obj.GetGeneration() == 1
-	}
-	keep, err := strconv.ParseBool(text)
-	return err != nil || keep
+// autoUpdate is what the annotation says about whether the system looks after the object, if it says anything that can be understood.
+func autoUpdate(obj kinds.Object) (keep, ok bool) {
+	keep, err := strconv.ParseBool(obj.GetAnnotations()[flowcontrolv1.AutoUpdateAnnotationKey])
+	return keep, err == nil
 }
 
 func annotate(obj kinds.Object, key, value string) (changed bool) {
@@ -135,7 +129,7 @@ func (b *Bootstrap) forgetFairness(ctx context.Context) error {
 			return err
 		}
 		for _, obj := range list {
-			if known.Has(resource.Resource+"/"+obj.GetName()) || obj.GetAnnotations()[flowcontrolv1.AutoUpdateAnnotationKey] != "true" {
+			if keep, ok := autoUpdate(obj); known.Has(resource.Resource+"/"+obj.GetName()) || !ok || !keep {
 				continue
 			}
 			if err := b.cfg.Objects.Delete(ctx, resource, "", obj.GetName(), obj.GetUID()); err != nil && !apierrors.IsNotFound(err) {

@@ -19,7 +19,7 @@ import (
 func TestFairnessIsKept(t *testing.T) {
 	ctx := context.Background()
 	store, clk := &objectstest.Store{}, testingclock.NewFakeClock(time.Unix(1700000000, 0))
-	b := New(Config{Objects: store, Fairness: true, Clock: clk})
+	b := New(Config{Objects: store, Clock: clk})
 	if err := b.keepFairness(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -59,10 +59,18 @@ func TestFairnessIsKept(t *testing.T) {
 		shares(77)(l)
 		l.Annotations, l.Generation = nil, 2
 	})
+	change("leader-election", func(l *flowcontrolv1.PriorityLevelConfiguration) {
+		shares(77)(l)
+		l.Annotations[flowcontrolv1.AutoUpdateAnnotationKey], l.Generation = "maybe", 2
+	})
+	change("node-high", func(l *flowcontrolv1.PriorityLevelConfiguration) {
+		shares(77)(l)
+		l.Annotations[flowcontrolv1.AutoUpdateAnnotationKey] = "T"
+	})
 	change("exempt", func(l *flowcontrolv1.PriorityLevelConfiguration) {
 		l.Spec.Exempt.NominalConcurrencyShares = ptr.To(int32(9))
 	})
-	for name, annotation := range map[string]string{"former": "true", "mine": "false"} {
+	for name, annotation := range map[string]string{"former": "true", "older": "1", "mine": "false", "odd": "maybe"} {
 		l := &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{
 			Name: name, Annotations: map[string]string{flowcontrolv1.AutoUpdateAnnotationKey: annotation},
 		}}
@@ -77,10 +85,12 @@ func TestFairnessIsKept(t *testing.T) {
 		shares     int32
 		annotation string
 	}{
-		"catch-all":     {5, "true"},
-		"system":        {30, "true"},
-		"workload-low":  {77, "false"},
-		"workload-high": {77, "false"},
+		"catch-all":       {5, "true"},
+		"system":          {30, "true"},
+		"workload-low":    {77, "false"},
+		"workload-high":   {77, "false"},
+		"leader-election": {77, "false"},
+		"node-high":       {40, "T"},
 	} {
 		l := level(name)
 		if got := *l.Spec.Limited.NominalConcurrencyShares; got != want.shares || l.Annotations[flowcontrolv1.AutoUpdateAnnotationKey] != want.annotation {
@@ -90,10 +100,13 @@ func TestFairnessIsKept(t *testing.T) {
 	if got := *level("exempt").Spec.Exempt.NominalConcurrencyShares; got != 9 {
 		t.Errorf("exempt has %d shares, want those of the administrator", got)
 	}
-	if _, err := store.Get(ctx, priorityLevels, "", "former"); !apierrors.IsNotFound(err) {
-		t.Errorf("what another release brought is still there: %v", err)
+	for _, name := range []string{"former", "older"} {
+		if _, err := store.Get(ctx, priorityLevels, "", name); !apierrors.IsNotFound(err) {
+			t.Errorf("%s, which another release brought, is still there: %v", name, err)
+		}
 	}
 	level("mine")
+	level("odd")
 	before := store.Writes
 	if err := b.keepFairness(ctx); err != nil || store.Writes != before {
 		t.Errorf("%d writes when nothing had changed, %v", store.Writes-before, err)

@@ -23,6 +23,9 @@ const discovery, publicInfo = "system:discovery", "system:public-info-viewer"
 // inherit makes roles and bindings out of those that were in their place when a former release wrote to the store, so that what was
 // changed there still counts.
 func (b *Bootstrap) inherit(ctx context.Context) error {
+	if b.cfg.NoRoles {
+		return nil
+	}
 	for old, name := range splitRoles {
 		role, err := stored[*rbacv1.ClusterRole](ctx, b, clusterRoles, old)
 		if role != nil && role.AggregationRule == nil {

@@ -50,22 +50,58 @@ func LeaseName(host string) string {
 	return "apiserver-" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16]))
 }
 
-// renewLease says that this server is alive.
-func (b *Bootstrap) renewLease(ctx context.Context) error {
+// IsServer reports whether a Lease of the system's namespace tells of an API server.
+func IsServer(lease metav1.Object) bool { return lease.GetLabels()[identityLabel] == identity }
+
+// holder is who holds the Lease of this server: this run of it.
+func (b *Bootstrap) holder() string { return LeaseName(b.cfg.Identity) + "_" + b.life }
+
+// beginLease makes the Lease of this server anew: nobody is to take what is left of a former run for this one.
+func (b *Bootstrap) beginLease(ctx context.Context) error {
 	if b.cfg.NoLease {
 		return nil
 	}
-	now := metav1.NewMicroTime(b.cfg.Clock.Now())
+	if err := b.deleteLease(ctx, func(*coordinationv1.Lease) bool { return true }); err != nil && !apierrors.IsConflict(err) {
+		return err
+	}
+	_, err := b.cfg.Objects.Create(ctx, leases, b.lease())
+	if apierrors.IsAlreadyExists(err) {
+		return b.renewLease(ctx)
+	}
+	return err
+}
+
+// endLease deletes the Lease of this server, unless another run of it holds it already.
+func (b *Bootstrap) endLease(ctx context.Context) error {
+	if b.cfg.NoLease {
+		return nil
+	}
+	return b.deleteLease(ctx, func(l *coordinationv1.Lease) bool { return ptr.Deref(l.Spec.HolderIdentity, "") == b.holder() })
+}
+
+func (b *Bootstrap) deleteLease(ctx context.Context, such func(*coordinationv1.Lease) bool) error {
 	name := LeaseName(b.cfg.Identity)
-	holder := name + "_" + b.life
+	found, err := objects.As[*coordinationv1.Lease](b.cfg.Objects.Get(ctx, leases, metav1.NamespaceSystem, name))
+	if err == nil && such(found) {
+		err = b.cfg.Objects.Delete(ctx, leases, metav1.NamespaceSystem, name, found.UID)
+	}
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
+}
+
+// lease says that this server is alive now.
+func (b *Bootstrap) lease() *coordinationv1.Lease {
+	now := metav1.NewMicroTime(b.cfg.Clock.Now())
 	lease := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceSystem,
-			Name:      name,
+			Name:      LeaseName(b.cfg.Identity),
 			Labels:    map[string]string{identityLabel: identity, hostLabel: b.cfg.Identity},
 		},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity:       ptr.To(holder),
+			HolderIdentity:       ptr.To(b.holder()),
 			LeaseDurationSeconds: ptr.To(int32(leaseDuration / time.Second)),
 			RenewTime:            &now,
 		},
@@ -73,13 +109,21 @@ func (b *Bootstrap) renewLease(ctx context.Context) error {
 	if b.cfg.PeerAddress != "" {
 		lease.Annotations = map[string]string{corev1.AnnotationPeerAdvertiseAddress: b.cfg.PeerAddress}
 	}
+	return lease
+}
+
+func (b *Bootstrap) renewLease(ctx context.Context) error {
+	if b.cfg.NoLease {
+		return nil
+	}
+	lease := b.lease()
 	return b.write(ctx, leases, lease, func(obj kinds.Object) bool {
 		current := obj.(*coordinationv1.Lease)
 		setLabels(current, lease.Labels)
 		for key, value := range lease.Annotations {
 			metav1.SetMetaDataAnnotation(&current.ObjectMeta, key, value)
 		}
-		current.Spec.RenewTime = &now
+		current.Spec.RenewTime = lease.Spec.RenewTime
 		current.Spec.HolderIdentity, current.Spec.LeaseDurationSeconds = lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds
 		return true
 	})
@@ -96,7 +140,7 @@ func (b *Bootstrap) forgetServers(ctx context.Context) error {
 	}
 	var errs []error
 	for _, lease := range list {
-		if lease.Labels[identityLabel] != identity || !b.ended(lease) {
+		if !IsServer(lease) || !b.ended(lease) {
 			continue
 		}
 		// A server that comes back just now has renewed it, which a cache may not know yet.
@@ -119,10 +163,12 @@ func (b *Bootstrap) ended(lease *coordinationv1.Lease) bool {
 	return lease.Spec.RenewTime.Add(life).Before(b.cfg.Clock.Now())
 }
 
-// Run keeps this server's lease, the endpoints of the Service "kubernetes", the system namespaces, and what else may not stay as somebody
-// made it, until ctx ends, and then takes its own address out. What is wrong with the configured ranges of cluster IPs is told to events.
+// Run puts this server, which is ready, among the endpoints of the Service "kubernetes". It keeps these, this server's lease, the system
+// namespaces, and what else may not stay as somebody made it, until ctx ends, and then takes back what it says of this server. What is
+// wrong with the configured ranges of cluster IPs is told to events.
 func (b *Bootstrap) Run(ctx context.Context, events record.EventRecorder) error {
-	b.events = events
+	b.events, b.running = events, true
+	b.keep(ctx, step{"endpoints", b.ensureEndpoints}, step{"service CIDR", b.ensureServiceCIDR})
 	ticker := b.cfg.Clock.NewTicker(renewEvery)
 	defer ticker.Stop()
 	often := b.cfg.Clock.NewTicker(follow.Every)
@@ -178,16 +224,10 @@ func takeAll(ctx context.Context, steps []step) error {
 	return errors.Join(errs...)
 }
 
+// leave takes back what others know this server by.
 func (b *Bootstrap) leave(ctx context.Context) {
-	if !b.reachable() {
-		return
-	}
-	others, err := b.others(ctx)
-	if err == nil {
-		err = b.leaveEndpoints(ctx, others)
-	}
-	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Could not take this server out of the endpoints", "err", err)
+	if err := takeAll(ctx, []step{{"endpoints", b.leaveEndpoints}, {"lease", b.endLease}}); err != nil {
+		klog.FromContext(ctx).V(2).Info("Could not take back what tells of this server", "err", err)
 	}
 }
 

@@ -52,14 +52,14 @@ func TestASliceThatAnotherServerMakesAnew(t *testing.T) {
 	for _, gone := range []bool{true, false} {
 		store := &objectstest.Store{}
 		b := newBootstrap(store, "one", "192.0.2.1", testingclock.NewFakeClock(time.Unix(1700000000, 0)))
-		if err := b.Ensure(t.Context()); err != nil {
+		if err := errors.Join(b.Ensure(t.Context()), b.ensureEndpoints(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 		_, slice := endpointsOf(t, store)
 		slice.AddressType = discoveryv1.AddressTypeIPv6
 		store.Put(discoveryv1.Resource("endpointslices"), slice)
 		b.cfg.Objects = outpaced{store, gone}
-		if err := b.Ensure(t.Context()); err != nil {
+		if err := errors.Join(b.Ensure(t.Context()), b.ensureEndpoints(t.Context())); err != nil {
 			t.Errorf("gone %v: %v", gone, err)
 		}
 	}
@@ -84,5 +84,40 @@ func TestAServerThatComesSecondAgrees(t *testing.T) {
 	second.cfg.Objects = blind{store}
 	if err := second.Ensure(ctx); err != nil {
 		t.Fatalf("the second server gives up: %v", err)
+	}
+}
+
+// refusing is a store in which something else has the address of the Service. It counts how often somebody looks for the Service.
+type refusing struct {
+	*objectstest.Store
+	looks *int
+}
+
+func (s refusing) Create(ctx context.Context, resource schema.GroupResource, obj kinds.Object) (kinds.Object, error) {
+	if resource.Resource != "services" {
+		return s.Store.Create(ctx, resource, obj)
+	}
+	return nil, apierrors.NewInvalid(schema.GroupKind{Kind: "Service"}, obj.GetName(), nil)
+}
+
+func (s refusing) Live(ctx context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+	if resource.Resource == "services" {
+		*s.looks++
+	}
+	return s.Store.Live(ctx, resource, namespace, name)
+}
+
+// TestRunWaitsForNobody: a server that runs has its lease to renew.
+func TestRunWaitsForNobody(t *testing.T) {
+	looks := 0
+	b := newBootstrap(refusing{&objectstest.Store{}, &looks}, "one", "192.0.2.1", testingclock.NewFakeClock(time.Unix(1700000000, 0)))
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := b.Run(ended, nil); err != nil {
+		t.Fatal(err)
+	}
+	looks = 0
+	if err := b.ensureService(t.Context()); !apierrors.IsInvalid(err) || looks != 1 {
+		t.Errorf("looked %d times, got %v", looks, err)
 	}
 }

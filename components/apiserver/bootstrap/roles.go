@@ -17,6 +17,9 @@ import (
 // policySteps reconcile the default roles and bindings: what they lack is added, what others added stays
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#auto-reconciliation).
 func (b *Bootstrap) policySteps() []step {
+	if b.cfg.NoRoles {
+		return nil
+	}
 	var steps []step
 	roles, bindings := policy.ClusterRoles(b.cfg.Features), policy.ClusterRoleBindings(b.cfg.Features)
 	for _, r := range roles {

@@ -73,18 +73,26 @@ func (b *Bootstrap) write(ctx context.Context, resource schema.GroupResource, ob
 }
 
 // appears waits for an object that could not be created because another server that starts at the same time creates it just
-// now: it is there already, or its address is taken for it. Where nobody does, refusal is why it could not be created.
+// now: it is there already, or its address is taken for it. Where nobody does, refusal is why it could not be created. Run, which has
+// a lease to renew and tries again soon, looks only once.
 func (b *Bootstrap) appears(ctx context.Context, resource schema.GroupResource, obj kinds.Object, refusal error) error {
 	if !apierrors.IsAlreadyExists(refusal) && !apierrors.IsInvalid(refusal) {
 		return refusal
 	}
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 5*time.Second, true, func(ctx context.Context) (bool, error) {
+	there := func(ctx context.Context) (bool, error) {
 		_, err := b.cfg.Objects.Live(ctx, resource, obj.GetNamespace(), obj.GetName())
 		if apierrors.IsNotFound(err) {
 			return false, nil
 		}
 		return err == nil, err
-	})
+	}
+	if b.running {
+		if found, err := there(ctx); found || err != nil {
+			return err
+		}
+		return refusal
+	}
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, 5*time.Second, true, there)
 	if wait.Interrupted(err) {
 		return refusal
 	}

@@ -18,18 +18,33 @@ import (
 // ServiceCIDRManager is who tells that the addresses of this server's configuration can be taken, as upstream's controller does.
 const ServiceCIDRManager = "kubernetes-service-cidr-controller"
 
-// ensureServiceCIDR makes the object that tells which addresses Services get by this server's configuration. Later ranges
-// come as further objects (KEP-1880), so one that is there keeps its ranges.
-func (b *Bootstrap) ensureServiceCIDR(ctx context.Context) error {
-	if len(b.cfg.ServiceCIDRs) == 0 {
-		return nil
-	}
-	resource := networkingv1.Resource("servicecidrs")
+// serviceCIDR is the object that tells which addresses Services get by this server's configuration.
+func (b *Bootstrap) serviceCIDR() *networkingv1.ServiceCIDR {
 	cidr := &networkingv1.ServiceCIDR{ObjectMeta: metav1.ObjectMeta{Name: serviceName}}
 	for _, r := range b.cfg.ServiceCIDRs {
 		cidr.Spec.CIDRs = append(cidr.Spec.CIDRs, r.String())
 	}
-	if err := b.createMissing(ctx, resource, cidr); err != nil {
+	return cidr
+}
+
+// createServiceCIDR makes that object. Later ranges come as further objects (KEP-1880), so one that is there keeps its ranges.
+func (b *Bootstrap) createServiceCIDR(ctx context.Context) error {
+	if len(b.cfg.ServiceCIDRs) == 0 {
+		return nil
+	}
+	return b.createMissing(ctx, serviceCIDRs, b.serviceCIDR())
+}
+
+var serviceCIDRs = networkingv1.Resource("servicecidrs")
+
+// ensureServiceCIDR makes that object, and tells in its status that its addresses can be taken. A server doesn't wait for this to be
+// ready, as upstream's doesn't.
+func (b *Bootstrap) ensureServiceCIDR(ctx context.Context) error {
+	if len(b.cfg.ServiceCIDRs) == 0 {
+		return nil
+	}
+	resource, cidr := serviceCIDRs, b.serviceCIDR()
+	if err := b.createServiceCIDR(ctx); err != nil {
 		return err
 	}
 	current, err := objects.As[*networkingv1.ServiceCIDR](b.cfg.Objects.Live(ctx, resource, "", serviceName))

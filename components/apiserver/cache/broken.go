@@ -85,7 +85,8 @@ func (b *broken) below(prefix string) error {
 	return nil
 }
 
-// undecrypted is why a value is unreadable that lies in the store encrypted. As with upstream, only lists say at which key.
+// undecrypted is why a value is unreadable that lies in the store encrypted. As with upstream, only lists say at which key. Of other
+// values of built-in kinds, clients are told what the decoder says.
 type undecrypted struct{ error }
 
 // undecoded is why a custom resource is unreadable, of which, as with upstream, no more is told.
@@ -99,20 +100,17 @@ var (
 
 func errUnreadable(err error) error {
 	if sealed, ok := err.(undecrypted); ok {
-		err = sealed.error
+		return apierrors.NewInternalError(sealed.error)
 	}
 	if custom, ok := err.(undecoded); ok {
 		return &kinds.ConversionError{Err: custom.error}
 	}
-	return apierrors.NewInternalError(err)
+	return errPlain(err)
 }
 
 func errListed(key string, err error) error {
-	if custom, ok := err.(undecoded); ok {
-		return &kinds.ConversionError{Err: custom.error}
-	}
 	if sealed, ok := err.(undecrypted); ok {
-		err = fmt.Errorf("unable to transform key %q: %w", key, sealed.error)
+		err = undecrypted{fmt.Errorf("unable to transform key %q: %w", key, sealed.error)}
 	}
-	return apierrors.NewInternalError(err)
+	return errUnreadable(err)
 }

@@ -3,7 +3,6 @@ package cache
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -34,6 +33,7 @@ type Cache struct {
 	direct   bool // reads are never older than the store
 	counts   counts
 	flights  flights
+	puts     atomic.Int64 // objects that were written here
 	broken   broken
 	zipped   runs
 	users    users
@@ -95,12 +95,14 @@ func newCache(s *Set, kind *kinds.Kind) *Cache {
 		stored:   serial.NewStorage(kind, s.config.mediaOf(kind)),
 		formats:  makeFormats(kind, s.budget),
 		ready:    make(chan struct{}), closed: make(chan struct{}),
-		history: ring{limit: s.config.Events}, versions: map[schema.GroupVersion]int{},
+		history: ring{limit: s.config.Events, few: fewEvents}, versions: map[schema.GroupVersion]int{},
 	}
 	for _, field := range kind.Indexed {
 		c.indexed = append(c.indexed, index{field: field, value: fieldOf(kind, field)})
 	}
-	c.direct = s.config.Direct != nil && s.config.Direct(kind)
+	if c.direct = s.config.Direct != nil && s.config.Direct(kind); c.direct {
+		c.history.few = fewDirect
+	}
 	c.counts.bookmarks = s.bookmarks.Load()
 	c.counts.lists = make([]struct{ total, fetched, returned atomic.Int64 }, len(c.indexed)+1)
 	c.state = newTree(len(c.indexed))
@@ -181,11 +183,14 @@ func (c *Cache) decode(kv *storage.KeyValue) (*Entry, error) {
 	if bytes.HasPrefix(kv.Value, encrypted) && err != nil {
 		return nil, undecrypted{errEncrypted}
 	}
+	if err != nil {
+		c.counts.undecodable.Add(1)
+	}
 	if err != nil && c.kind.Custom != nil {
 		return nil, undecoded{err}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("unable to decode what is stored at %q: %w", kv.Key, err)
+		return nil, err
 	}
 	c.set.parts.Share(obj)
 	obj.SetResourceVersion(formatRevision(kv.Revision))
@@ -311,7 +316,7 @@ func (c *Cache) lose(e *storage.Event) {
 func (c *Cache) forget(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.history.trim(now)
+	c.history.trim(now, quietTime)
 	c.kept = slices.DeleteFunc(c.kept, func(s *snapshot) bool { return now.Sub(s.last) > keptTime })
 }
 
@@ -362,7 +367,7 @@ func (c *Cache) close() {
 type Stats struct {
 	Objects  int
 	Bytes    int64 // in the store
-	Revision int64 // of the last change
+	Revision int64 // at which the cache is known to be what the store was
 	Events   int64 // since the cache was made
 	Capacity int   // events that are remembered at most
 }
@@ -371,7 +376,7 @@ type Stats struct {
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Stats{Objects: c.state.items.Len(), Bytes: c.bytes, Revision: c.last, Events: c.events, Capacity: c.history.limit}
+	return Stats{Objects: c.state.items.Len(), Bytes: c.bytes, Revision: c.revisionLocked(), Events: c.events, Capacity: c.history.limit}
 }
 
 // Peek returns an entry as the cache has it now, without waiting for anything.

@@ -9,8 +9,9 @@ import (
 type Counts struct {
 	// Loads of all objects from the store, and how many those were.
 	Loads, Loaded int64
-	// Consistent reads waited for the revision that the store had; Failed of them in vain.
-	Consistent, Failed int64
+	// Consistent reads waited until the cache was as new as the store, Failed ones in vain; FellBack and FellFailing are those that
+	// were made in the store instead, and whether they succeeded there.
+	Consistent, Failed, FellBack, FellFailing int64
 	// Initial is the events that told watches what there was when they began.
 	Initial int64
 	// Lists by the field selector whose index they went by, "" for none.
@@ -21,6 +22,8 @@ type Counts struct {
 	Same, Different, Unchecked int64
 	// Bookmarks by which the store told how far it is.
 	Bookmarks int64
+	// Behind is the watches that ended as too much was left lying; Undecodable is the tries to decode a value that could not be.
+	Behind, Undecodable int64
 }
 
 // Waits counts reads by how long they waited: Count is how many there were, Sum what they took together, and Up how many
@@ -68,11 +71,13 @@ func (w *waits) read() Waits {
 type Lists struct{ Total, Fetched, Returned int64 }
 
 type counts struct {
-	loads, loaded, consistent, failed, initial atomic.Int64
-	same, different, unchecked                 atomic.Int64
-	bookmarks                                  int64 // that the set had when the cache was made
-	waits                                      waits
-	lists                                      []struct{ total, fetched, returned atomic.Int64 } // by index, the last for none
+	loads, loaded, initial                    atomic.Int64
+	consistent, failed, fellBack, fellFailing atomic.Int64
+	same, different, unchecked                atomic.Int64
+	behind, undecodable                       atomic.Int64
+	bookmarks                                 int64 // that the set had when the cache was made
+	waits                                     waits
+	lists                                     []struct{ total, fetched, returned atomic.Int64 } // by index, the last for none
 }
 
 func (c *counts) list(index, fetched, returned int) {
@@ -86,6 +91,8 @@ func (c *counts) list(index, fetched, returned int) {
 func (c *Cache) Counts() Counts {
 	out := Counts{
 		Loads: c.counts.loads.Load(), Loaded: c.counts.loaded.Load(), Consistent: c.counts.consistent.Load(), Failed: c.counts.failed.Load(),
+		Behind: c.counts.behind.Load(), Undecodable: c.counts.undecodable.Load(),
+		FellBack: c.counts.fellBack.Load(), FellFailing: c.counts.fellFailing.Load(),
 		Same: c.counts.same.Load(), Different: c.counts.different.Load(), Unchecked: c.counts.unchecked.Load(),
 		Initial: c.counts.initial.Load(), Lists: map[string]Lists{},
 		Waits: c.counts.waits.read(), Bookmarks: c.set.bookmarks.Load() - c.counts.bookmarks,

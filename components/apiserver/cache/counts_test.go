@@ -15,3 +15,15 @@ func TestWaits(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestRevisionOfQuietCache: it is known to be what the store is, though that was changed elsewhere.
+func TestRevisionOfQuietCache(t *testing.T) {
+	f := startMemory(t)
+	f.create("a", "x", "")
+	elsewhere, err := f.store.Create(f.ctx, "/elsewhere/x", nil, 0)
+	f.must(err)
+	f.list(ListOptions{})
+	if got := f.pods.Stats().Revision; got != elsewhere {
+		t.Errorf("at %d, the store at %d", got, elsewhere)
+	}
+}

@@ -25,11 +25,13 @@ type Entry struct {
 	forms     atomic.Pointer[form]
 }
 
-// form is the object of an entry in another version.
+// form is the object of an entry in another version. Who asks for it first is waited for by the others.
 type form struct {
 	version *kinds.Version
-	object  kinds.Object
 	next    *form
+
+	mu     sync.Mutex
+	object kinds.Object // nil as long as it couldn't be had
 }
 
 // In is the object in a version of its kind. What somebody else has to be asked for is kept.
@@ -37,22 +39,38 @@ func (e *Entry) In(kind *kinds.Kind, v *kinds.Version) (kinds.Object, error) {
 	switch {
 	case v.FromHub == nil:
 		return e.Object, nil
-	case kind.Custom == nil || !kind.Custom.Remote:
+	case kind.Custom == nil || !kind.Custom.Remote, e.Object.GetObjectKind().GroupVersionKind().GroupVersion() == v.GroupVersion:
 		return v.FromHub(e.Object)
 	}
-	for f := e.forms.Load(); f != nil; f = f.next {
-		if f.version == v {
-			return f.object, nil
-		}
+	f := e.form(v)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.object != nil {
+		return f.object, nil
 	}
 	obj, err := v.FromHub(e.Object)
-	if err != nil || obj == e.Object {
-		return obj, err
+	if err == nil {
+		f.object = obj
 	}
+	return obj, err
+}
+
+// form finds the place of a version, or makes it.
+func (e *Entry) form(v *kinds.Version) *form {
+	var made *form
 	for {
-		f := &form{v, obj, e.forms.Load()}
-		if e.forms.CompareAndSwap(f.next, f) {
-			return obj, nil
+		first := e.forms.Load()
+		for f := first; f != nil; f = f.next {
+			if f.version == v {
+				return f
+			}
+		}
+		if made == nil {
+			made = &form{version: v}
+		}
+		made.next = first
+		if e.forms.CompareAndSwap(first, made) {
+			return made
 		}
 	}
 }

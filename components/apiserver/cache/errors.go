@@ -35,9 +35,13 @@ func errPlain(err error) error {
 
 func errExpired(why string) error { return apierrors.NewResourceExpired(why) }
 
-// errTooOld answers a watch from a revision that the history no longer reaches back to.
-func errTooOld(wanted, oldest int64) error {
-	return errExpired(fmt.Sprintf("too old resource version: %d (%d)", wanted, oldest))
+// errForgotten answers a watch from a revision that the history no longer reaches back to. Upstream's store has other words than its
+// caches.
+func (c *Cache) errForgotten(wanted int64) error {
+	if c.direct {
+		return errExpired("The resourceVersion for the provided watch is too old.")
+	}
+	return errExpired(fmt.Sprintf("too old resource version: %d (%d)", wanted, c.history.start))
 }
 
 // errTooLarge is upstream's answer to a resource version that doesn't come to be in time: clients know it by its cause.
@@ -57,6 +61,12 @@ func errBeyond(wanted, current int64) error {
 	}
 	return err
 }
+
+// ErrUntold answers a watch that begins with what there is, where the store can't be asked how far its own watch is, in upstream's words.
+var ErrUntold error = &apierrors.StatusError{ErrStatus: metav1.Status{
+	Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
+	Message: "a watch stream was requested by the client but the required storage feature RequestWatchProgress is disabled",
+}}
 
 // ErrBehind ends a watch whose watcher has left too many events lying. What was missed is still there for who watches on from what it
 // has seen, as the clients of upstream's server do, which says nothing when it ends such a watch.
@@ -92,9 +102,12 @@ func (e *TooLargeError) Unwrap() error { return e.Err }
 // errWrite makes a status error of a write that failed in the store.
 func (c *Cache) errWrite(err error, verb string) error {
 	var large *storage.TooLargeError
+	var unsealed *storage.UnsealedError
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &unsealed):
+		return apierrors.NewInternalError(err)
 	case errors.As(err, &large):
 		return &TooLargeError{errPlain(err)}
 	}

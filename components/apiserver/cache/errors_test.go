@@ -3,11 +3,13 @@ package cache
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -37,5 +39,42 @@ func TestStoreFailures(t *testing.T) {
 	defer cancel()
 	if err := f.pods.errWrite(ended.Err(), "create"); !apierrors.IsTimeout(err) {
 		t.Errorf("no answer in time: %v", err)
+	}
+}
+
+// keyless is a store that can't encrypt, once it has lost its keys.
+type keyless struct {
+	storage.Store
+	lost atomic.Bool
+}
+
+var errKeyless = &storage.UnsealedError{Err: errors.New("the key management service is down")}
+
+func (s *keyless) Create(ctx context.Context, key string, value []byte, ttl time.Duration) (int64, error) {
+	if s.lost.Load() {
+		return 0, errKeyless
+	}
+	return s.Store.Create(ctx, key, value, ttl)
+}
+
+func (*keyless) Update(context.Context, string, []byte, int64, time.Duration) (int64, error) {
+	return 0, errKeyless
+}
+
+// TestUnsealed: what could not be encrypted has surely not happened, and is told as upstream does.
+func TestUnsealed(t *testing.T) {
+	store := &keyless{Store: memory.New(nil)}
+	f := start(t, store, Config{})
+	if _, err := f.pods.Create(f.ctx, f.pods.Key("a", "x"), pod("a", "x", ""), 0); err != nil {
+		t.Fatal(err)
+	}
+	store.lost.Store(true)
+	_, created := f.pods.Create(f.ctx, f.pods.Key("a", "y"), pod("a", "y", ""), 0)
+	_, updated := f.pods.Update(f.ctx, f.pods.Key("a", "x"), nil, func(*Entry) (kinds.Object, error) { return pod("a", "x", "node"), nil })
+	for _, err := range []error{created, updated} {
+		var unsure *UnsureError
+		if !apierrors.IsInternalError(err) || errors.As(err, &unsure) || err.Error() != "Internal error occurred: the key management service is down" {
+			t.Errorf("got %#v", err)
+		}
 	}
 }

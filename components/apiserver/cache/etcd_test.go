@@ -245,6 +245,9 @@ func TestSlowWatcherIsEnded(t *testing.T) {
 			if !apierrors.IsResourceExpired(err) {
 				t.Fatalf("ended with %v", err)
 			}
+			if n := f.pods.Counts().Behind; n != 1 {
+				t.Errorf("counted %d", n)
+			}
 			return
 		}
 	}

@@ -14,6 +14,7 @@ type matcher struct {
 	prefix string // of the keys
 	label  labels.Selector
 	fields []fieldTest
+	late   *late // nil if all can be told at once
 }
 
 type fieldTest struct {
@@ -35,6 +36,7 @@ func (c *Cache) matcher(namespace string, p Predicate) matcher {
 			})
 		}
 	}
+	m.putOff(c.kind, p.In)
 	return m
 }
 
@@ -53,31 +55,41 @@ func fieldOf(kind *kinds.Kind, field string) func(kinds.Object) string {
 }
 
 // all reports whether the matcher takes every object with its prefix.
-func (m *matcher) all() bool { return m.label == nil && len(m.fields) == 0 }
+func (m *matcher) all() bool { return m.label == nil && len(m.fields) == 0 && m.late == nil }
 
+// matches tells whether an object is chosen, as far as that can be told at once (see takes).
 func (m *matcher) matches(e *Entry) bool {
-	if e == nil || !strings.HasPrefix(e.Key, m.prefix) {
-		return false
-	}
-	for i := range m.fields {
-		t := &m.fields[i]
-		if (t.value(e.Object) == t.want) == t.not {
+	return e != nil && strings.HasPrefix(e.Key, m.prefix) && chosen(e.Object, m.label, m.fields)
+}
+
+func chosen(obj kinds.Object, label labels.Selector, fields []fieldTest) bool {
+	for i := range fields {
+		t := &fields[i]
+		if (t.value(obj) == t.want) == t.not {
 			return false
 		}
 	}
-	return m.label == nil || m.label.Matches(labels.Set(e.Object.GetLabels()))
+	return label == nil || label.Matches(labels.Set(obj.GetLabels()))
 }
 
 // event translates a change for this matcher; ok is false if it concerns nothing that it has seen or can see.
 func (m *matcher) event(c *change) (e Event, ok bool) {
 	is, was := m.matches(c.entry), m.matches(c.prev)
+	if m.late != nil && (is || was) {
+		return Event{undecided: c}, true
+	}
+	return c.seen(is, was)
+}
+
+// seen is the change as it is for who is shown the object now, or was before, or neither.
+func (c *change) seen(is, was bool) (e Event, ok bool) {
 	switch {
 	case is && was:
-		return Event{Modified, c.entry}, true
+		return Event{Type: Modified, Entry: c.entry}, true
 	case is:
-		return Event{Added, c.entry}, true
+		return Event{Type: Added, Entry: c.entry}, true
 	case was:
-		return Event{Deleted, c.lost()}, true
+		return Event{Type: Deleted, Entry: c.lost()}, true
 	}
 	return Event{}, false
 }

@@ -16,6 +16,8 @@ import (
 type Predicate struct {
 	Label labels.Selector
 	Field fields.Selector
+	// In is the version in which objects are held against the selectors, where somebody else is asked for that (kinds.Custom.Remote).
+	In *kinds.Version
 }
 
 // ListOptions are those of the API's list (https://kubernetes.io/docs/reference/using-api/api-concepts/), already
@@ -94,6 +96,8 @@ const (
 type Event struct {
 	Type  EventType
 	Entry *Entry
+
+	undecided *change // in queues: what is to be found out about it takes time
 }
 
 // TTL says how long a written object lives; 0 is for ever.

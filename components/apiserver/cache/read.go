@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,15 +12,18 @@ import (
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
-// freshTimeout is upstream's patience.
-const freshTimeout = 3 * time.Second
-
 // Get returns an object: by resourceVersion "" the newest there is, by "0" any that is at hand, else one that is not
 // older.
 func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, error) {
 	ctx, span := steps.Part(ctx, "cacher.Get")
 	defer span.End()
-	if err := c.freshen(ctx, resourceVersion); err != nil {
+	err := c.freshenGet(ctx, resourceVersion)
+	if behind, ok := isBehind(err); ok {
+		e, err := c.live(ctx, key)
+		c.instead(behind, err)
+		return e, err
+	}
+	if err != nil {
 		return nil, err
 	}
 	if e, ok := c.Peek(key); ok {
@@ -37,71 +39,6 @@ func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, e
 	return nil, c.errNotFound(key)
 }
 
-// freshen waits until the cache is as new as resourceVersion says.
-func (c *Cache) freshen(ctx context.Context, resourceVersion string) error {
-	if c.direct && resourceVersion != "" {
-		return c.freshenDirect(ctx, resourceVersion)
-	}
-	if err := c.WaitReady(ctx); err != nil {
-		return c.errStore(err, "get")
-	}
-	switch resourceVersion {
-	case "0":
-		return nil
-	case "":
-		revision, err := c.set.asker.current(ctx)
-		if err != nil {
-			return c.errStore(err, "get")
-		}
-		c.counts.consistent.Add(1)
-		err = c.reach(ctx, revision)
-		if err != nil {
-			c.counts.failed.Add(1)
-		}
-		return err
-	}
-	revision, err := parseRevision(resourceVersion)
-	if err != nil {
-		return errUnparsed(err)
-	}
-	return c.reach(ctx, revision)
-}
-
-// freshenDirect waits until the cache is as new as the store is now, which must be as new as resourceVersion says.
-func (c *Cache) freshenDirect(ctx context.Context, resourceVersion string) error {
-	if err := c.WaitReady(ctx); err != nil {
-		return c.errStore(err, "get")
-	}
-	least, err := parseRevision(resourceVersion)
-	if err != nil {
-		return errUnparsed(err)
-	}
-	revision, err := c.set.asker.current(ctx)
-	if err != nil {
-		return c.errStore(err, "get")
-	}
-	if revision < least {
-		return errBeyond(least, revision)
-	}
-	return c.reach(ctx, revision)
-}
-
-func (c *Cache) reach(ctx context.Context, revision int64) error {
-	if c.set.Revision() >= revision {
-		c.counts.waits.add(0)
-		return nil
-	}
-	begin := c.set.config.Clock.Now()
-	defer func() { c.counts.waits.add(c.set.config.Clock.Since(begin)) }()
-	waiting, cancel := context.WithTimeout(ctx, c.set.patience)
-	defer cancel()
-	err := c.set.reached.wait(waiting, c.set.config.Clock, revision, func(ctx context.Context) { _ = c.set.config.Store.RequestProgress(ctx) })
-	if err != nil && ctx.Err() == nil {
-		return errTooLarge(revision, c.set.Revision())
-	}
-	return c.errStore(err, "get")
-}
-
 // List returns the objects that the options choose, with the meaning of resourceVersion, resourceVersionMatch, limit and
 // continue that the API concepts page gives to each combination
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list).
@@ -110,7 +47,6 @@ func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 	defer span.End()
 	m := c.matcher(o.Namespace, o.Predicate)
 	o.Limit = max(o.Limit, 0)
-	freshen := c.freshen
 	if o.Continue != "" {
 		return c.listOn(ctx, o, m)
 	}
@@ -121,8 +57,15 @@ func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 		}
 		_, one := m.key(c, o.Namespace)
 		switch {
-		case exact(o, revision) && one && o.ResourceVersionMatch == "":
-			freshen = c.freshenDirect // who names the object gets the newest that there is
+		case exact(o, revision) && one:
+			err := c.catchUp(ctx, revision, c.set.patience)
+			if o.ResourceVersionMatch == "" { // who names the object gets the newest that there is
+				return c.listNow(ctx, o, m, m.prefix, err)
+			}
+			if _, behind := isBehind(err); err != nil && !behind {
+				return nil, err
+			}
+			return c.listAt(ctx, o, m, m.prefix, revision)
 		case exact(o, revision):
 			return c.listAt(ctx, o, m, m.prefix, revision)
 		}
@@ -130,15 +73,25 @@ func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 	if o.ResourceVersion == "0" && !c.direct {
 		o.Limit = 0 // as upstream: what is at hand is given whole
 	}
-	if err := freshen(ctx, o.ResourceVersion); err != nil {
-		return nil, err
+	return c.listNow(ctx, o, m, m.prefix, c.freshen(ctx, o.ResourceVersion))
+}
+
+// listNow lists what there is in the cache after freshening it, or in the store if the cache has fallen behind that.
+func (c *Cache) listNow(ctx context.Context, o ListOptions, m matcher, from string, freshened error) (*List, error) {
+	if behind, ok := isBehind(freshened); ok {
+		l, err := c.pageFromStore(ctx, behind.revision, o, m, from)
+		c.instead(behind, err)
+		return l, err
+	}
+	if freshened != nil {
+		return nil, freshened
 	}
 	c.mend(ctx, m.prefix)
 	s, revision := c.snapshotNow()
 	if err := c.broken.below(m.prefix); err != nil {
 		return nil, err
 	}
-	return c.page(s, revision, o, m, m.prefix), nil
+	return c.page(s, revision, o, m, from)
 }
 
 // exact reports whether a list without continue wants one revision and no other: so says the match, or a limit together
@@ -165,15 +118,7 @@ func (c *Cache) listOn(ctx context.Context, o ListOptions, m matcher) (*List, er
 		return l, err
 	}
 	// A negative revision is the token for the inconsistent rest of a list.
-	if err := c.freshen(ctx, ""); err != nil {
-		return nil, err
-	}
-	c.mend(ctx, m.prefix)
-	s, revision := c.snapshotNow()
-	if err := c.broken.below(m.prefix); err != nil {
-		return nil, err
-	}
-	return c.page(s, revision, o, m, t.from), nil
+	return c.listNow(ctx, o, m, t.from, c.freshen(ctx, ""))
 }
 
 // listAt lists at an exact revision, from a kept state or else from the store.
@@ -181,17 +126,24 @@ func (c *Cache) listAt(ctx context.Context, o ListOptions, m matcher, from strin
 	if revision < c.set.past.Load() {
 		return nil, errCompacted
 	}
-	if err := c.freshen(ctx, formatRevision(revision)); err != nil {
-		return nil, err
+	var late error
+	if !c.set.untold() {
+		if late = c.freshen(ctx, formatRevision(revision)); late != nil && !isTooLarge(late) {
+			return nil, late
+		}
 	}
 	if s := c.snapshotAt(revision); s != nil && c.broken.below(m.prefix) == nil {
-		return c.page(s, revision, o, m, from), nil
+		return c.page(s, revision, o, m, from)
 	}
-	return c.pageFromStore(ctx, revision, o, m, from)
+	l, err := c.pageFromStore(ctx, revision, o, m, from)
+	if late != nil && isTooLarge(err) {
+		return nil, late
+	}
+	return l, err
 }
 
 // page collects the entries of one answer out of a state.
-func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from string) *List {
+func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from string) (*List, error) {
 	l := &List{Revision: revision}
 	if m.all() {
 		l.cache = c
@@ -199,6 +151,7 @@ func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from
 	var rest int64
 	more := false
 	fetched := 0
+	var fault error
 	within := c.narrowed(o.Namespace, &m)
 	index := c.walk(s, o.Namespace, &m, from, func(e *Entry) bool {
 		if !strings.HasPrefix(e.Key, within) {
@@ -210,11 +163,16 @@ func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from
 			return m.all()
 		}
 		fetched++
-		if m.matches(e) {
+		takes, err := m.takes(e)
+		if takes {
 			l.Entries = append(l.Entries, e)
 		}
-		return true
+		fault = err
+		return err == nil
 	})
+	if fault != nil {
+		return nil, fault
+	}
 	c.counts.list(index, fetched, len(l.Entries))
 	if more {
 		c.keep(s)
@@ -223,7 +181,7 @@ func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from
 			l.Remaining = &rest
 		}
 	}
-	return l
+	return l, nil
 }
 
 // walk calls yield for a superset of the entries that match, in order, by the shortest way that there is. It returns the number of
@@ -269,6 +227,9 @@ func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions
 		if errors.Is(err, storage.ErrCompacted) {
 			return nil, errCompacted
 		}
+		if errors.Is(err, storage.ErrFuture) {
+			return nil, errBeyond(revision, c.set.Revision())
+		}
 		if err != nil {
 			return nil, c.errStore(err, "list")
 		}
@@ -284,7 +245,11 @@ func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions
 			if err != nil {
 				return nil, errListed(page.Items[i].Key, err)
 			}
-			if m.matches(e) {
+			takes, err := m.takes(e)
+			if err != nil {
+				return nil, err
+			}
+			if takes {
 				l.Entries = append(l.Entries, e)
 			}
 		}

@@ -32,16 +32,22 @@ func atRevision(e *Entry, revision int64) *Entry {
 	return &Entry{Key: e.Key, Revision: revision, Object: obj}
 }
 
-// How long a resource remembers its events: as long as a watch that was cut may take to come back, and then some; but
-// fewEvents at least, and Config.Events at most. What is remembered keeps old versions of objects in memory.
+// How long a resource remembers its events: while others come, as long as a watch that was cut may take to come back, and then some;
+// but a few at least, and Config.Events at most. Upstream forgets none before others come. That is not so here: what is remembered keeps
+// old versions of objects in memory, of which a burst leaves many, and after quietTime the store may have forgotten them, too.
 const (
 	eventTime = 75 * time.Second
+	quietTime = 5 * time.Minute
 	fewEvents = 100
+	// fewDirect takes the place of fewEvents where a watch may go on from all that the store knows. Such objects are short-lived, and
+	// hardly ever changed: to remember them costs little.
+	fewDirect = 10_000
 )
 
 // ring holds the last changes of a resource, oldest first.
 type ring struct {
 	limit   int
+	few     int
 	start   int64 // all changes after this revision are here
 	changes []*change
 }
@@ -50,12 +56,12 @@ func (r *ring) reset(revision int64) { r.start, r.changes = revision, nil }
 
 func (r *ring) append(c *change) {
 	r.changes = append(r.changes, c)
-	r.trim(c.at)
+	r.trim(c.at, eventTime)
 }
 
-// trim forgets what is too old or too much.
-func (r *ring) trim(now time.Time) {
-	for len(r.changes) > r.limit || len(r.changes) > fewEvents && now.Sub(r.changes[0].at) > eventTime {
+// trim forgets what is older, or too much.
+func (r *ring) trim(now time.Time, age time.Duration) {
+	for len(r.changes) > r.limit || len(r.changes) > r.few && now.Sub(r.changes[0].at) > age {
 		r.start = r.changes[0].revision
 		r.changes[0] = nil
 		r.changes = r.changes[1:]

@@ -30,10 +30,13 @@ type Config struct {
 	CBOR bool
 	// Encodings bounds the memory of encoded objects, in bytes; 32 MiB if 0.
 	Encodings int64
-	// Events is how many events a resource remembers at most; 10,000 if 0.
+	// Events is how many events a resource remembers at most; 102,400 if 0, as with upstream.
 	Events int
 	// Direct tells of which kinds a read is never older than the store, whatever it asks for; nil means of none.
 	Direct func(kind *kinds.Kind) bool
+	// Progress tells whether the store's word on how far its watch is can be relied on; nil means that it can. Where it can't, reads that
+	// want the newest are made in the store.
+	Progress func() bool
 	// NoChecks leaves it at what the caches are: nobody compares them with the store.
 	NoChecks bool
 	// Clock is for bookmarks and timeouts; the real one if nil.
@@ -44,7 +47,7 @@ type Config struct {
 const (
 	defaultPrefix    = "/registry"
 	defaultEncodings = 32 << 20
-	defaultEvents    = 10_000
+	defaultEvents    = 100 << 10
 )
 
 // slowStart is how long the first list may take before the log says so.

@@ -77,7 +77,7 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 		cache: c, match: c.matcher(o.Namespace, o.Predicate), after: after,
 		wake: make(chan struct{}, 1), scope: o.Namespace, behind: o.Behind,
 	}
-	if o.Bookmarks {
+	if o.Bookmarks && !c.direct { // upstream's store sends none of its own accord
 		w.deadline = o.Deadline
 		w.timer = c.set.config.Clock.NewTimer(w.nextBookmark())
 	}
@@ -93,8 +93,17 @@ func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
 // freshenWatch waits for what a watch must know before it begins. Only initial events need a certain state: changes after
 // a revision that has yet to come can be waited for.
 func (c *Cache) freshenWatch(ctx context.Context, resourceVersion string, initial bool) error {
-	if resourceVersion == "" || initial {
+	switch {
+	case initial && c.set.untold():
+		return ErrUntold
+	case initial:
 		return c.freshen(ctx, resourceVersion)
+	case resourceVersion == "", resourceVersion == "0" && c.direct:
+		err := c.freshen(ctx, "")
+		if _, behind := isBehind(err); behind {
+			return nil // as with upstream, what is there will do
+		}
+		return err
 	}
 	return c.errStore(c.WaitReady(ctx), "watch")
 }
@@ -121,7 +130,7 @@ func (c *Cache) join(w *Watcher, initial bool) error {
 	default:
 		past, ok := c.history.since(w.after)
 		if !ok {
-			return errTooOld(w.after, c.history.start)
+			return c.errForgotten(w.after)
 		}
 		for _, change := range past {
 			if e, ok := w.match.event(change); ok {
@@ -143,15 +152,15 @@ func (c *Cache) join(w *Watcher, initial bool) error {
 func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 	for {
 		if w.initial != nil {
-			return w.nextInitial(), nil
+			return w.nextInitial()
 		}
 		select {
 		case <-w.wake:
-			if events, err := w.take(); err != nil || len(events) > 0 {
+			if events, err := w.match.decide(w.take()); err != nil || len(events) > 0 {
 				return events, err
 			}
 		case <-w.due():
-			return w.bookmark()
+			return w.match.decide(w.bookmark())
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -162,15 +171,20 @@ func (w *Watcher) Next(ctx context.Context) ([]Event, error) {
 func (w *Watcher) Begun() bool { return w.initial == nil }
 
 // nextInitial returns the next part of the initial state, and the mark of its end.
-func (w *Watcher) nextInitial() []Event {
+func (w *Watcher) nextInitial() ([]Event, error) {
 	var events []Event
+	var fault error
 	w.cache.walk(w.initial, w.scope, &w.match, w.from, func(e *Entry) bool {
-		if w.match.matches(e) {
-			events = append(events, Event{Added, e})
+		takes, err := w.match.takes(e)
+		if takes {
+			events = append(events, Event{Type: Added, Entry: e})
 		}
-		w.from = e.Key + "\x00"
-		return len(events) < initialChunk
+		w.from, fault = e.Key+"\x00", err
+		return len(events) < initialChunk && err == nil
 	})
+	if fault != nil {
+		return nil, fault
+	}
 	w.cache.counts.initial.Add(int64(len(events)))
 	if len(events) < initialChunk {
 		w.initial = nil
@@ -178,7 +192,7 @@ func (w *Watcher) nextInitial() []Event {
 			events = append(events, w.cache.bookmark(w.revision, true))
 		}
 	}
-	return events
+	return events, nil
 }
 
 func (w *Watcher) take() ([]Event, error) {
@@ -251,7 +265,7 @@ func (c *Cache) bookmark(revision int64, endOfInitial bool) Event {
 	if endOfInitial {
 		obj.SetAnnotations(map[string]string{metav1.InitialEventsAnnotationKey: "true"})
 	}
-	return Event{Bookmark, &Entry{Revision: revision, Object: obj}}
+	return Event{Type: Bookmark, Entry: &Entry{Revision: revision, Object: obj}}
 }
 
 // Close ends the watch.
@@ -275,6 +289,7 @@ func (w *Watcher) push(e Event, crowd bool) bool {
 	if len(w.queue) >= maxBacklog {
 		w.queue, w.ripe = nil, 0
 		w.err = ErrBehind
+		w.cache.counts.behind.Add(1)
 		w.notify()
 		if w.behind != nil {
 			w.behind()

@@ -190,9 +190,15 @@ func (c *Cache) encode(obj kinds.Object) (kinds.Object, []byte, error) {
 	return obj, value, nil
 }
 
+// unshared is how many objects of a kind are written before what is alike in them is looked for: in so few it doesn't pay, and a
+// new cluster starts with no more.
+const unshared = 100
+
 // put writes, and makes the entry that the watch will bring too.
 func (c *Cache) put(key string, obj kinds.Object, value []byte, write func() (int64, error)) (*Entry, error) {
-	c.set.parts.Share(obj)
+	if c.puts.Add(1) > unshared {
+		c.set.parts.Share(obj)
+	}
 	f := c.flights.begin(key, obj, value)
 	before := c.set.Revision()
 	revision, err := write()

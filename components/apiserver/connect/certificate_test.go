@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"encoding/pem"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -59,7 +61,7 @@ func TestClientPairFollows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			answer, err := c.kubelet.RoundTrip(r)
+			answer, err := c.kubelet().RoundTrip(r)
 			if err != nil {
 				continue // the connection was ended meanwhile
 			}
@@ -86,5 +88,59 @@ func TestClientPairFollows(t *testing.T) {
 	}
 	if _, err := New(Config{ClientCertificate: cert, ClientKey: "/none"}); err == nil || !strings.Contains(err.Error(), "--kubelet-client-key: open /none") {
 		t.Errorf("a key that isn't there: %v", err)
+	}
+}
+
+// TestAuthorityFollows: who signs the kubelets' certificates can be replaced without a restart.
+func TestAuthorityFollows(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ca")
+	write := func(content []byte) {
+		t.Helper()
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, err := certs.NewAuthority("before")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubelet := httptest.NewTLSServer(http.NotFoundHandler())
+	defer kubelet.Close()
+	write(before.Cert)
+	c, err := New(Config{Authority: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	ask := func() error {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, kubelet.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := c.kubelet().RoundTrip(r)
+		if err == nil {
+			err = answer.Body.Close()
+		}
+		return err
+	}
+	if wrong := (*tls.CertificateVerificationError)(nil); !errors.As(ask(), &wrong) {
+		t.Fatal("a kubelet is trusted whose certificate nobody known has signed")
+	}
+	clk := testingclock.NewFakeClock(time.Now())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	go func() { done <- c.Run(ctx, clk) }()
+	write(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: kubelet.Certificate().Raw}))
+	for ask() != nil {
+		clk.Step(follow.Every)
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	write([]byte("none"))
+	if _, err := New(Config{Authority: file}); err == nil || err.Error() != "--kubelet-certificate-authority "+file+": no certificate found" {
+		t.Errorf("a file without a certificate: %v", err)
 	}
 }

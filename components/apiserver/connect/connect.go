@@ -11,12 +11,14 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/util/connrotation"
 	"k8s.io/utils/clock"
 
@@ -43,7 +45,7 @@ type Config struct {
 	Logs func(LogUse)
 	// Port is that of kubelets whose nodes don't tell theirs; 0 means 10250.
 	Port int
-	// Timeout bounds connecting; 0 means five seconds.
+	// Timeout bounds connecting to kubelets; 0 means five seconds.
 	Timeout time.Duration
 	// Dial connects to nodes, pods and services; nil does so straight.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -55,12 +57,12 @@ type Connector struct {
 	logs         func(LogUse)
 	addressTypes []corev1.NodeAddressType
 	port         int
-	kubelet      *http.Transport
+	judging      atomic.Pointer[http.Transport] // reaches kubelets whose certificates are in order
 	// trusting reaches kubelets without judging their certificates.
 	trusting *http.Transport
 	// plain reaches pods and services, whose certificates nobody can judge.
 	plain        *http.Transport
-	files        *follow.Files // of the client certificate; nil if there is none
+	files        []*follow.Files // of the client certificate and of those who sign the kubelets'
 	maxBytes     int64
 	plainForward bool // of ports
 	translateAll bool
@@ -68,7 +70,8 @@ type Connector struct {
 
 // New makes a Connector. It fails when a file can't be read, and names it.
 func New(c Config) (*Connector, error) {
-	var files *follow.Files
+	plain := utilnet.SetTransportDefaults(&http.Transport{DialContext: c.Dial,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}})
 	if c.Timeout == 0 {
 		c.Timeout = 5 * time.Second
 	}
@@ -76,71 +79,88 @@ func New(c Config) (*Connector, error) {
 		c.Dial = (&net.Dialer{Timeout: c.Timeout, KeepAlive: 30 * time.Second}).DialContext
 	}
 	kubelets := connrotation.NewDialer(c.Dial)
-	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.Authority == ""}
-	if c.Authority != "" {
-		pem, err := os.ReadFile(c.Authority)
-		if err != nil {
-			return nil, fmt.Errorf("--kubelet-certificate-authority: %w", err)
-		}
-		tlsConfig.RootCAs = x509.NewCertPool()
-		if !tlsConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--kubelet-certificate-authority: %s holds no certificate", c.Authority)
-		}
-	}
+	tlsConfig := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}
+	var files []*follow.Files
 	if c.ClientCertificate != "" || c.ClientKey != "" {
 		pair, err := newClientPair(c.ClientCertificate, c.ClientKey, kubelets.CloseAll)
 		if err != nil {
 			return nil, fmt.Errorf("--kubelet-client-certificate, --kubelet-client-key: %w", err)
 		}
 		tlsConfig.GetClientCertificate = pair.get
-		files = pair.files
+		files = append(files, pair.files)
 	}
 	if c.Logs == nil {
 		c.Logs = func(LogUse) {}
 	}
 	out := &Connector{
 		objects: c.Objects, port: cmp.Or(c.Port, 10250), files: files, logs: c.Logs, maxBytes: c.MaxBytesPerSecond,
-		plainForward: c.PlainPortForward, translateAll: c.TranslateAll,
-		kubelet: &http.Transport{DialContext: kubelets.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
-		plain: &http.Transport{DialContext: c.Dial, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second,
-			TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: true}},
+		plainForward: c.PlainPortForward, translateAll: c.TranslateAll, plain: plain,
+		trusting: &http.Transport{DialContext: kubelets.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
 	}
-	out.trusting = out.kubelet.Clone()
-	out.trusting.TLSClientConfig.InsecureSkipVerify = true
+	out.judging.Store(out.trusting)
+	if c.Authority != "" {
+		authority, err := follow.New(out.judgeBy, c.Authority)
+		if err != nil {
+			return nil, fmt.Errorf("--kubelet-certificate-authority %s: %w", c.Authority, err)
+		}
+		out.files = append(out.files, authority)
+	}
 	for _, t := range c.AddressTypes {
 		out.addressTypes = append(out.addressTypes, corev1.NodeAddressType(t))
 	}
 	return out, nil
 }
 
-// Run follows the files of the client certificate until ctx ends. With another one, connections to kubelets are made anew.
-func (c *Connector) Run(ctx context.Context, clk clock.WithTicker) error {
-	if c.files == nil {
-		return nil
+// judgeBy makes further connections only to kubelets whose certificates were signed by whom a file tells of. Those that stand stay.
+func (c *Connector) judgeBy(_ context.Context, contents [][]byte) error {
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(contents[0]) {
+		return errors.New("no certificate found")
 	}
-	return c.files.Run(ctx, clk)
+	judging := c.trusting.Clone()
+	judging.TLSClientConfig.InsecureSkipVerify, judging.TLSClientConfig.RootCAs = false, roots
+	c.judging.Swap(judging).CloseIdleConnections()
+	return nil
+}
+
+// kubelet reaches kubelets, as far as they can be trusted.
+func (c *Connector) kubelet() *http.Transport { return c.judging.Load() }
+
+// Run follows the files of certificates until ctx ends. With another of our own, connections to kubelets are made anew.
+func (c *Connector) Run(ctx context.Context, clk clock.WithTicker) error {
+	var all errgroup.Group
+	for _, f := range c.files {
+		all.Go(func() error { return f.Run(ctx, clk) })
+	}
+	return all.Wait()
 }
 
 // Close drops idle connections.
 func (c *Connector) Close() {
-	c.kubelet.CloseIdleConnections()
+	c.kubelet().CloseIdleConnections()
 	c.trusting.CloseIdleConnections()
 	c.plain.CloseIdleConnections()
 }
 
-// Handler is what the API calls for a connecting subresource.
-type Handler = func(w http.ResponseWriter, r *http.Request, namespace, name string) error
+// Handler is what the API calls for a connecting subresource; path is what is wanted of the one behind a proxy.
+type Handler = func(w http.ResponseWriter, r *http.Request, namespace, name, path string) error
 
 // Handlers returns all of them, by "resource/subresource".
 func (c *Connector) Handlers() map[string]Handler {
 	return map[string]Handler{
-		"pods/log":         c.log,
-		"pods/exec":        c.exec,
-		"pods/attach":      c.attach,
-		"pods/portforward": c.portForward,
+		"pods/log":         pathless(c.log),
+		"pods/exec":        pathless(c.exec),
+		"pods/attach":      pathless(c.attach),
+		"pods/portforward": pathless(c.portForward),
 		"pods/proxy":       c.podProxy,
 		"services/proxy":   c.serviceProxy,
 		"nodes/proxy":      c.nodeProxy,
+	}
+}
+
+func pathless(h func(w http.ResponseWriter, r *http.Request, namespace, name string) error) Handler {
+	return func(w http.ResponseWriter, r *http.Request, namespace, name, _ string) error {
+		return h(w, r, namespace, name)
 	}
 }
 

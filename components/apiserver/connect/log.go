@@ -63,7 +63,7 @@ func (c *Connector) log(w http.ResponseWriter, r *http.Request, namespace, name 
 	if err != nil {
 		return err
 	}
-	transport := c.kubelet
+	transport := c.kubelet()
 	if o.InsecureSkipTLSVerifyBackend {
 		transport = c.trusting
 	}

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
@@ -72,7 +71,7 @@ func TestBeforeTheKubelet(t *testing.T) {
 		} {
 			r := httptest.NewRequest(http.MethodPost, "/"+at, nil)
 			name := r.URL.Path[1:]
-			if err := c.Handlers()["pods/"+verb](httptest.NewRecorder(), r, "ns", name); err == nil || err.Error() != want {
+			if err := c.Handlers()["pods/"+verb](httptest.NewRecorder(), r, "ns", name, ""); err == nil || err.Error() != want {
 				t.Errorf("%s of %s: %v, want %s", verb, at, err, want)
 			}
 		}
@@ -93,9 +92,8 @@ func TestProxyOfNothing(t *testing.T) {
 	}
 	t.Cleanup(c.Close)
 	r := httptest.NewRequest(http.MethodGet, "/api/v1/namespaces/ns/pods/p/proxy?q=1", nil)
-	r = r.WithContext(request.WithRequestInfo(r.Context(), &request.RequestInfo{Parts: []string{"pods", "p", "proxy"}}))
 	w := httptest.NewRecorder()
-	if err := c.podProxy(w, r, "ns", "p"); err != nil || w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "/api/v1/namespaces/ns/pods/p/proxy/?q=1" {
+	if err := c.podProxy(w, r, "ns", "p", ""); err != nil || w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "/api/v1/namespaces/ns/pods/p/proxy/?q=1" {
 		t.Errorf("%d %v, %v", w.Code, w.Header(), err)
 	}
 }

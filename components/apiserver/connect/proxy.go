@@ -11,19 +11,17 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/proxy"
-	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
 // nodeProxy passes a request to a kubelet, or to another port of its node.
-func (c *Connector) nodeProxy(w http.ResponseWriter, r *http.Request, _, name string) error {
+func (c *Connector) nodeProxy(w http.ResponseWriter, r *http.Request, _, name, path string) error {
 	scheme, id, port, ok := utilnet.SplitSchemeNamePort(name)
 	if !ok {
 		return badRequest("invalid node request %q", name)
@@ -36,21 +34,20 @@ func (c *Connector) nodeProxy(w http.ResponseWriter, r *http.Request, _, name st
 	if err != nil {
 		return err
 	}
-	_, kubeletPort, _ := net.SplitHostPort(host)
-	if port == "" || port == kubeletPort {
-		return c.pass(w, r, &url.URL{Scheme: "https", Host: host}, c.kubelet)
-	}
-	address, _, _ := net.SplitHostPort(host)
+	address, kubeletPort, _ := net.SplitHostPort(host)
 	if err := mayDial(r.Context(), address); err != nil {
 		return badRequest("%v", err)
 	}
-	return c.pass(w, r, &url.URL{Scheme: orHTTP(scheme), Host: net.JoinHostPort(address, port)}, c.plain)
+	if port == "" || port == kubeletPort {
+		return c.pass(w, r, path, &url.URL{Scheme: "https", Host: host}, c.kubelet())
+	}
+	return c.pass(w, r, path, &url.URL{Scheme: orHTTP(scheme), Host: net.JoinHostPort(address, port)}, c.plain)
 }
 
 var errNotAllowed = errors.New("address not allowed")
 
-// mayDial refuses what only this server itself, or its link, can reach: who writes a node's addresses must not get there.
-// The kubelets' own port is no such way, as it is asked with a certificate.
+// mayDial refuses what only this server itself, or its link, can reach: who writes a node's addresses must not get there, to whichever
+// port and least of all with this server's certificate.
 func mayDial(ctx context.Context, host string) error {
 	found, err := net.DefaultResolver.LookupIPAddr(ctx, host)
 	if err != nil {
@@ -63,7 +60,7 @@ func mayDial(ctx context.Context, host string) error {
 }
 
 // podProxy passes a request to a port of a pod.
-func (c *Connector) podProxy(w http.ResponseWriter, r *http.Request, namespace, name string) error {
+func (c *Connector) podProxy(w http.ResponseWriter, r *http.Request, namespace, name, path string) error {
 	scheme, id, port, ok := utilnet.SplitSchemeNamePort(name)
 	if !ok {
 		return badRequest("invalid pod request %q", name)
@@ -82,7 +79,10 @@ func (c *Connector) podProxy(w http.ResponseWriter, r *http.Request, namespace, 
 	if port == "" {
 		port = firstPort(pod)
 	}
-	return c.pass(w, r, &url.URL{Scheme: orHTTP(scheme), Host: net.JoinHostPort(ip, orPort(port))}, c.plain)
+	if port == "" {
+		port = defaultPort(scheme)
+	}
+	return c.pass(w, r, path, &url.URL{Scheme: orHTTP(scheme), Host: net.JoinHostPort(ip, port)}, c.plain)
 }
 
 func firstPort(pod *corev1.Pod) string {
@@ -96,7 +96,7 @@ func firstPort(pod *corev1.Pod) string {
 
 // serviceProxy passes a request to any of the endpoints of a service that are pods of its namespace: others could lead
 // where the client may not go.
-func (c *Connector) serviceProxy(w http.ResponseWriter, r *http.Request, namespace, name string) error {
+func (c *Connector) serviceProxy(w http.ResponseWriter, r *http.Request, namespace, name, path string) error {
 	scheme, id, port, ok := utilnet.SplitSchemeNamePort(name)
 	if !ok {
 		return badRequest("invalid service request %q", name)
@@ -113,6 +113,9 @@ func (c *Connector) serviceProxy(w http.ResponseWriter, r *http.Request, namespa
 	if err != nil {
 		return err
 	}
+	if len(endpoints.Subsets) == 0 {
+		name = id
+	}
 	for subset := range shuffled(endpoints.Subsets) {
 		i := slices.IndexFunc(subset.Ports, func(p corev1.EndpointPort) bool { return p.Name == port })
 		if i < 0 {
@@ -121,7 +124,7 @@ func (c *Connector) serviceProxy(w http.ResponseWriter, r *http.Request, namespa
 		for address := range shuffled(subset.Addresses) {
 			if c.isPod(r, namespace, &address) {
 				host := net.JoinHostPort(address.IP, strconv.Itoa(int(subset.Ports[i].Port)))
-				return c.pass(w, r, &url.URL{Scheme: orHTTP(scheme), Host: host}, c.plain)
+				return c.pass(w, r, path, &url.URL{Scheme: orHTTP(scheme), Host: host}, c.plain)
 			}
 		}
 	}
@@ -178,26 +181,17 @@ func orHTTP(scheme string) string {
 	return scheme
 }
 
-func orPort(port string) string {
-	if port == "" {
-		return "80"
+func defaultPort(scheme string) string {
+	if scheme == "https" {
+		return "443"
 	}
-	return port
+	return "80"
 }
 
-// pass sends the request to what is behind the path after /proxy.
-func (c *Connector) pass(w http.ResponseWriter, r *http.Request, at *url.URL, transport http.RoundTripper) error {
-	info, ok := request.RequestInfoFrom(r.Context())
-	if !ok {
-		return apierrors.NewInternalError(fmt.Errorf("the request has no request info"))
-	}
-	if len(info.Parts) > 3 {
-		at.Path = "/" + strings.Join(info.Parts[3:], "/")
-	}
-	if strings.HasSuffix(r.URL.Path, "/") && !strings.HasSuffix(at.Path, "/") {
-		at.Path += "/"
-	}
-	at.RawQuery = r.URL.RawQuery
+// pass sends the request to a path of what is at some place. The query goes along with plain requests only: a connection that is taken
+// over by who may merely read must not ask for more, as for a command that a kubelet is to run.
+func (c *Connector) pass(w http.ResponseWriter, r *http.Request, path string, at *url.URL, transport http.RoundTripper) error {
+	at.Path = utilnet.JoinPreservingTrailingSlash(path)
 	h := proxy.NewUpgradeAwareHandler(at, transport, true, false, responder{})
 	h.MaxBytesPerSec = c.maxBytes
 	h.ServeHTTP(w, r)

@@ -1,6 +1,8 @@
 package connect
 
 import (
+	"context"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -12,7 +14,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
@@ -59,6 +60,8 @@ func TestServiceProxy(t *testing.T) {
 		subset(answering("no pod"), "web", nil), subset(answering("elsewhere"), "web", refer("other", "a")), subset(answering("gone"), "web", refer("ns", "c")),
 		subset(answering("other port"), "other", refer("ns", "a")),
 	}})
+	//lint:ignore SA1019 see above
+	store.Put(corev1.Resource("endpoints"), &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "empty"}})
 	c, err := New(Config{Objects: store})
 	if err != nil {
 		t.Fatal(err)
@@ -66,9 +69,8 @@ func TestServiceProxy(t *testing.T) {
 	t.Cleanup(c.Close)
 	ask := func(name string) (string, error) {
 		r := httptest.NewRequest(http.MethodGet, "http://the.server/api/v1/namespaces/ns/services/"+name+"/proxy/x", nil)
-		r = r.WithContext(request.WithRequestInfo(r.Context(), &request.RequestInfo{Parts: []string{"services", name, "proxy", "x"}}))
 		w := httptest.NewRecorder()
-		err := c.serviceProxy(w, r, "ns", name)
+		err := c.serviceProxy(w, r, "ns", name, "/x")
 		return w.Body.String(), err
 	}
 	seen := map[string]bool{}
@@ -85,11 +87,12 @@ func TestServiceProxy(t *testing.T) {
 		t.Errorf("got %v", seen)
 	}
 	for name, want := range map[string]string{
-		"s":     `no endpoints available for service "s"`,
-		"s:no":  `no endpoints available for service "s:no"`,
-		"s:81":  `no service port 81 found for service "s"`,
-		"t:web": `services "t" not found`,
-		"t:80":  `services "t" not found`,
+		"s":         `no endpoints available for service "s"`,
+		"s:no":      `no endpoints available for service "s:no"`,
+		"s:81":      `no service port 81 found for service "s"`,
+		"empty:web": `no endpoints available for service "empty"`,
+		"t:web":     `services "t" not found`,
+		"t:80":      `services "t" not found`,
 	} {
 		if _, err := ask(name); err == nil || err.Error() != want || !(apierrors.IsNotFound(err) || apierrors.IsServiceUnavailable(err)) {
 			t.Errorf("%s: got %v", name, err)
@@ -100,32 +103,118 @@ func TestServiceProxy(t *testing.T) {
 	}
 }
 
-// TestNodeProxy: at the address of a node only its kubelet is reached if the address is this machine's own.
+// TestNodeProxy: a node is reached at its kubelet's port and others, unless its address is this machine's own.
 func TestNodeProxy(t *testing.T) {
 	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("kubelet " + r.URL.Path)) }))
 	defer kubelet.Close()
-	at := kubelet.Listener.Addr().(*net.TCPAddr)
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: at.IP.String()}}
-	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(at.Port)
 	store := &objectstest.Store{}
-	store.Put(corev1.Resource("nodes"), node)
-	c, err := New(Config{Objects: store, AddressTypes: []string{string(corev1.NodeInternalIP)}})
+	for name, address := range map[string]string{"n": "10.0.0.1", "self": "127.0.0.1", "link": "169.254.0.1"} {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+		node.Status.DaemonEndpoints.KubeletEndpoint.Port = 10250
+		store.Put(corev1.Resource("nodes"), node)
+	}
+	c, err := New(Config{Objects: store, AddressTypes: []string{string(corev1.NodeInternalIP)}, Dial: redirect(kubelet)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
+	c.plain.Proxy = nil
+	const refused = "address not allowed"
 	for name, want := range map[string]string{
-		"n": "kubelet /x", "n:" + strconv.Itoa(at.Port): "kubelet /x", "n:1": "address not allowed", "https:n:1": "address not allowed",
+		"n": "kubelet /x", "n:10250": "kubelet /x", "https:n:1": "kubelet /x",
+		"self": refused, "self:10250": refused, "self:1": refused, "https:self:1": refused, "link": refused,
 	} {
-		r := httptest.NewRequest(http.MethodGet, "http://the.server/api/v1/nodes/"+name+"/proxy/x", nil)
-		r = r.WithContext(request.WithRequestInfo(r.Context(), &request.RequestInfo{Parts: []string{"nodes", name, "proxy", "x"}}))
 		w := httptest.NewRecorder()
-		if err := c.nodeProxy(w, r, "", name); err != nil {
+		if err := c.nodeProxy(w, httptest.NewRequest(http.MethodGet, "/proxy", nil), "", name, "/x"); err != nil {
 			_, _ = w.WriteString(err.Error())
 		}
 		if got := w.Body.String(); got != want {
 			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
+	}
+}
+
+// redirect connects to a server, whatever is asked for.
+func redirect(to *httptest.Server) func(context.Context, string, string) (net.Conn, error) {
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, to.Listener.Addr().String())
+	}
+}
+
+// onlyPod is a connector to a pod that a server stands for; dialed are the addresses that it was looked for at.
+func onlyPod(t *testing.T, server *httptest.Server) (c *Connector, dialed chan string) {
+	t.Helper()
+	store := &objectstest.Store{}
+	store.Put(corev1.Resource("pods"), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p"}, Status: corev1.PodStatus{PodIP: "10.0.0.1"}})
+	dialed = make(chan string, 10)
+	c, err := New(Config{Objects: store, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		dialed <- address
+		return redirect(server)(ctx, network, address)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	c.plain.Proxy = nil
+	return c, dialed
+}
+
+// TestPodProxyPlace: the port follows the scheme where the pod tells none, the path is cleaned, and HTTP/2 is spoken with whom knows it.
+func TestPodProxyPlace(t *testing.T) {
+	tell := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte(r.Proto + " " + r.RequestURI)) })
+	bare, secure := httptest.NewServer(tell), httptest.NewUnstartedServer(tell)
+	secure.EnableHTTP2 = true
+	secure.StartTLS()
+	t.Cleanup(bare.Close)
+	t.Cleanup(secure.Close)
+	for _, want := range []struct {
+		server       *httptest.Server
+		name, path   string
+		dialed, seen string
+	}{
+		{bare, "p", "/a//b/../c/", "10.0.0.1:80", "HTTP/1.1 /a/c/?q=1"},
+		{bare, "p:8080", "/../x", "10.0.0.1:8080", "HTTP/1.1 /x?q=1"},
+		{secure, "https:p:", "/x", "10.0.0.1:443", "HTTP/2.0 /x?q=1"},
+	} {
+		c, dialed := onlyPod(t, want.server)
+		w := httptest.NewRecorder()
+		if err := c.podProxy(w, httptest.NewRequest(http.MethodGet, "/proxy?q=1", nil), "ns", want.name, want.path); err != nil {
+			t.Errorf("%s: %v", want.name, err)
+			continue
+		}
+		if at := <-dialed; at != want.dialed {
+			t.Errorf("%s: dialed %s", want.name, at)
+		}
+		if got := w.Body.String(); got != want.seen {
+			t.Errorf("%s: got %q, want %q", want.name, got, want.seen)
+		}
+	}
+}
+
+// TestUpgradeWithoutQuery: what a connection is for can't be told to a backend by who may only read.
+func TestUpgradeWithoutQuery(t *testing.T) {
+	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, r.RequestURI, http.StatusTeapot) }))
+	t.Cleanup(backend.Close)
+	c, _ := onlyPod(t, backend)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := c.podProxy(w, r, "ns", "p", "/exec/x"); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(front.Close)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front.URL+"/proxy?command=id", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Connection", "Upgrade")
+	r.Header.Set("Upgrade", "websocket")
+	answer, err := front.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != http.StatusTeapot || string(body) != "/exec/x\n" {
+		t.Errorf("%d: the backend saw %q, %v", answer.StatusCode, body, err)
 	}
 }

@@ -5,9 +5,11 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/proxy"
 	streamproxy "k8s.io/apiserver/pkg/util/proxy"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
@@ -63,10 +65,15 @@ func (c *Connector) stream(w http.ResponseWriter, r *http.Request, namespace, na
 		Path: fmt.Sprintf("/%s/%s/%s/%s", verb, pod.Namespace, pod.Name, container)}
 	handler := c.upgrade(at, true)
 	if !speaks {
-		handler = streamproxy.NewTranslatingHandler(handler, streamproxy.NewStreamTranslatorHandler(at, c.kubelet, 0, streams), wsstream.IsWebSocketRequestWithStreamCloseProtocol)
+		handler = streamproxy.NewTranslatingHandler(handler, c.translator(at, streams), wsstream.IsWebSocketRequestWithStreamCloseProtocol)
 	}
 	handler.ServeHTTP(w, r)
 	return nil
+}
+
+// translator speaks SPDY to a kubelet for WebSocket clients.
+func (c *Connector) translator(at *url.URL, streams streamproxy.Options) *streamproxy.StreamTranslatorHandler {
+	return streamproxy.NewStreamTranslatorHandler(at, c.kubelet(), c.maxBytes, streams)
 }
 
 // portForward carries connections to ports of a pod.
@@ -79,9 +86,9 @@ func (c *Connector) portForward(w http.ResponseWriter, r *http.Request, namespac
 	if err != nil {
 		return err
 	}
-	query := url.Values{}
-	if ports := r.URL.Query()["ports"]; len(ports) > 0 {
-		query.Set(corev1.PortHeader, strings.Join(ports, ","))
+	query, err := portQuery(r.URL.Query()["ports"])
+	if err != nil {
+		return err
 	}
 	at := &url.URL{Scheme: "https", Host: host, RawQuery: query.Encode(),
 		Path: fmt.Sprintf("/portForward/%s/%s", pod.Namespace, pod.Name)}
@@ -91,6 +98,22 @@ func (c *Connector) portForward(w http.ResponseWriter, r *http.Request, namespac
 	}
 	handler.ServeHTTP(w, r)
 	return nil
+}
+
+// portQuery asks a kubelet for ports, of which each text names one or several.
+func portQuery(texts []string) (url.Values, error) {
+	var ports []int32
+	if err := metav1.Convert_Slice_string_To_Slice_int32(&texts, &ports, nil); err != nil {
+		return nil, badRequest("%v", err)
+	}
+	if len(ports) == 0 {
+		return url.Values{}, nil
+	}
+	words := make([]string, len(ports))
+	for i, p := range ports {
+		words[i] = strconv.Itoa(int(p))
+	}
+	return url.Values{corev1.PortHeader: {strings.Join(words, ",")}}, nil
 }
 
 // extendsWebSockets is declared by nodes whose kubelet speaks the protocols of WebSocket clients itself.
@@ -111,7 +134,7 @@ func (c *Connector) running(r *http.Request, pod *corev1.Pod) (host string, spea
 
 // upgrade passes a request on to a kubelet; required refuses requests that don't ask for an upgrade.
 func (c *Connector) upgrade(at *url.URL, required bool) http.Handler {
-	h := proxy.NewUpgradeAwareHandler(at, c.kubelet, false, required, responder{})
+	h := proxy.NewUpgradeAwareHandler(at, c.kubelet(), false, required, responder{})
 	h.UseLocationHost, h.MaxBytesPerSec = true, c.maxBytes
 	return h
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/kinds/apiextensions"
 )
 
@@ -85,11 +86,11 @@ func exercise(t *testing.T, r *resource, object map[string]any) {
 	r.kind.Strategy.PrepareCreate(ctx, obj)
 	r.kind.Strategy.Validate(ctx, obj)
 	r.kind.Strategy.PrepareUpdate(ctx, obj, old)
-	r.kind.Strategy.ValidateUpdate(ctx, obj, old)
+	r.kind.Strategy.ValidateAmong(ctx, obj, old, kinds.MetaErrors{})
 	for _, sub := range r.kind.SubresourcesIn(v.GroupVersion) {
 		if sub.Strategy != nil {
 			sub.Strategy.PrepareUpdate(ctx, obj, old)
-			sub.Strategy.ValidateUpdate(ctx, obj, old)
+			sub.Strategy.ValidateAmong(ctx, obj, old, kinds.MetaErrors{})
 		}
 		if sub.Scale != nil && sub.Scale.Check(obj) == nil {
 			sub.Scale.Get(obj)

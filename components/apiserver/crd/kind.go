@@ -28,6 +28,8 @@ type resource struct {
 	convert  converter
 	// See kinds.Custom.
 	established, ending atomic.Bool
+	// turned is when established last changed, in seconds since 1970, as definitions have it; 0 if it never did.
+	turned atomic.Int64
 }
 
 // newResource makes the row of a definition under the names that were accepted. convert may be nil if all versions are

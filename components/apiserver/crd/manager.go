@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
@@ -45,6 +46,10 @@ type Config struct {
 	Convert func(ctx context.Context, row *kinds.Kind)
 	// List reads, consistently, all objects of a row that is installed.
 	List func(ctx context.Context, row *kinds.Kind) ([]kinds.Object, error)
+	// EstablishAfter is for how long a resource is served before its definition says so.
+	EstablishAfter time.Duration
+	// Shared tells whether there may be other servers on the same store; nil says that there are none.
+	Shared func(ctx context.Context) bool
 	// Services finds conversion webhooks that are named by a Service.
 	Services webhook.ServiceResolver
 	// Egress says how conversion webhooks are connected to; nil does so straight.
@@ -63,7 +68,7 @@ type Manager struct {
 	resources map[types.UID]*entry
 	installed []*kinds.Kind
 	defined   []schema.GroupVersion // with them
-	cleaning  map[types.UID]bool
+	cleanings map[types.UID]*cleaning
 	work      sync.WaitGroup // cleanings and conversions
 }
 
@@ -89,7 +94,8 @@ var group = schema.GroupResource{Group: apiextensionsv1.GroupName, Resource: "cu
 // New makes a manager.
 func New(config Config) *Manager {
 	return &Manager{
-		config: config, converters: newConverters(config.Services, config.Egress), wake: make(chan struct{}, 1), resources: map[types.UID]*entry{}, cleaning: map[types.UID]bool{},
+		config: config, converters: newConverters(config.Services, config.Egress), wake: make(chan struct{}, 1), resources: map[types.UID]*entry{}, cleanings: map[types.UID]*cleaning{},
+		judge: judge{pause: config.EstablishAfter, clock: config.Clock},
 	}
 }
 
@@ -97,8 +103,8 @@ func New(config Config) *Manager {
 // can't be read it goes on trying.
 func (m *Manager) Sync(ctx context.Context) error {
 	for {
-		err := unlessStopped(m.pass(ctx))
-		if err == nil || errors.Is(err, context.Canceled) {
+		err := m.pass(ctx)
+		if err == nil || ctx.Err() != nil {
 			return err
 		}
 		klog.FromContext(ctx).Error(err, "Custom resources can't be served yet; trying again")
@@ -110,20 +116,12 @@ func (m *Manager) Sync(ctx context.Context) error {
 	}
 }
 
-// unlessStopped makes what is seen of a server that stops look like it.
-func unlessStopped(err error) error {
-	if apierrors.IsServiceUnavailable(err) {
-		return context.Canceled
-	}
-	return err
-}
-
 // Run follows the definitions until ctx ends.
 func (m *Manager) Run(ctx context.Context) error {
 	defer m.work.Wait()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return unlessStopped(m.config.Objects.Feed(ctx, group, func(_, _ kinds.Object) { m.poke() }, func() {}))
+		return m.config.Objects.Feed(ctx, group, func(_, _ kinds.Object) { m.poke() }, func() {})
 	})
 	g.Go(func() error {
 		for {
@@ -131,14 +129,22 @@ func (m *Manager) Run(ctx context.Context) error {
 			case <-ctx.Done():
 				return nil
 			case <-m.wake:
+			case <-m.due():
 			}
 			if err := m.pass(ctx); err != nil && ctx.Err() == nil {
 				klog.FromContext(ctx).Error(err, "Serving custom resources; trying again")
-				m.pokeLater(ctx)
+				m.pokeLater(ctx, retryPause)
 			}
 		}
 	})
 	return g.Wait()
+}
+
+// due is when the next definition is to be established.
+func (m *Manager) due() <-chan time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.judge.due()
 }
 
 func (m *Manager) poke() {
@@ -165,10 +171,8 @@ func (m *Manager) pass(ctx context.Context) error {
 		if changed[crd.Name] {
 			problems = append(problems, m.tell(ctx, crd))
 		}
-		if crd.DeletionTimestamp != nil && apihelpers.CRDHasFinalizer(crd, apiextensionsv1.CustomResourceCleanupFinalizer) {
-			m.clean(ctx, crd)
-		}
 	}
+	m.cleanAll(ctx, all)
 	return errors.Join(problems...)
 }
 
@@ -193,8 +197,10 @@ func (m *Manager) install(ctx context.Context, crds []*definition) error {
 				klog.FromContext(ctx).Error(err, "A custom resource can't be served", "definition", crd.Name)
 				continue
 			}
+			r.kind.Custom.Settle = func(ctx context.Context) { m.settle(ctx, r) }
 			e = &entry{resource: r, spec: &crd.Spec, names: crd.Status.AcceptedNames}
 		}
+		e.turned.Store(turnedAt(crd))
 		changed = turns(&e.established, crd, apiextensionsv1.Established) || changed
 		changed = turns(&e.ending, crd, apiextensionsv1.Terminating) || changed
 		resources[crd.UID] = e

@@ -2,6 +2,7 @@ package crd
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -9,9 +10,11 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/util/webhook"
+	"k8s.io/utils/clock"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -21,13 +24,14 @@ type (
 	condition  = apiextensionsv1.CustomResourceDefinitionCondition
 )
 
-// taken are the names that a group's other definitions have.
+// taken are the names that a group's definitions have. Those of a definition itself are among them: one that it has for something else
+// isn't free for it either.
 type taken struct{ resources, kinds sets.Set[string] }
 
-func takenBy(crds []*definition, except *definition) taken {
+func takenBy(crds []*definition, group string) taken {
 	t := taken{sets.New[string](), sets.New[string]()}
 	for _, crd := range crds {
-		if crd.Name == except.Name || crd.Spec.Group != except.Spec.Group {
+		if crd.Spec.Group != group {
 			continue
 		}
 		n := crd.Status.AcceptedNames
@@ -155,7 +159,14 @@ func servable(crd *definition) bool {
 
 // judge decides on definitions. It remembers what it has found out of those that are still the same: there may be hundreds, of which
 // one changes.
-type judge struct{ known map[*definition]*condition } // what of a schema isn't structural
+type judge struct {
+	known map[*definition]*condition // what of a schema isn't structural
+
+	// pause is for how long definitions have their first names before they are established; clock is asked only if there is one.
+	pause   time.Duration
+	clock   clock.Clock
+	waiting map[types.UID]time.Time // since when they wait for that
+}
 
 // decide brings the status of all definitions up to date. The result holds copies of those that changed, of which all but the status
 // is shared; all is what there is after that, older definitions first.
@@ -167,7 +178,7 @@ func (j *judge) decide(crds []*definition) (all []*definition, changed map[strin
 		}
 		return strings.Compare(a.Name, b.Name)
 	})
-	known := make(map[*definition]*condition, len(all))
+	known, waiting := make(map[*definition]*condition, len(all)), map[types.UID]time.Time{}
 	for i, crd := range all {
 		violated, ok := j.known[crd]
 		if !ok {
@@ -177,10 +188,14 @@ func (j *judge) decide(crds []*definition) (all []*definition, changed map[strin
 		next := &definition{TypeMeta: crd.TypeMeta, ObjectMeta: crd.ObjectMeta, Spec: crd.Spec}
 		crd.Status.DeepCopyInto(&next.Status)
 		if !apiequality.Semantic.DeepEqual(crd.Spec.Names, crd.Status.AcceptedNames) {
-			accept(next, takenBy(all, crd))
+			accept(next, takenBy(all, crd.Spec.Group))
 		}
 		if accepted(crd) && accepted(next) && !established(crd) { // in a step of its own: clients see both
-			establish(next)
+			if since, ripe := j.waits(crd); ripe {
+				establish(next)
+			} else {
+				waiting[crd.UID] = since
+			}
 		}
 		approve(next)
 		structured(next, violated)
@@ -188,8 +203,29 @@ func (j *judge) decide(crds []*definition) (all []*definition, changed map[strin
 			all[i], changed[crd.Name] = next, true
 		}
 	}
-	j.known = known
+	j.known, j.waiting = known, waiting
 	return all, changed
+}
+
+// waits tells since when a definition waits to be established, and whether that is long enough.
+func (j *judge) waits(crd *definition) (since time.Time, ripe bool) {
+	if j.pause == 0 {
+		return since, true
+	}
+	since, ok := j.waiting[crd.UID]
+	if !ok {
+		since = j.clock.Now()
+	}
+	return since, j.clock.Since(since) >= j.pause
+}
+
+// due is when the next definition has waited for long enough; never if none waits.
+func (j *judge) due() <-chan time.Time {
+	if len(j.waiting) == 0 {
+		return nil
+	}
+	first := slices.MinFunc(slices.Collect(maps.Values(j.waiting)), time.Time.Compare)
+	return j.clock.After(j.pause - j.clock.Since(first))
 }
 
 // sameStatus compares all but the times of transitions.

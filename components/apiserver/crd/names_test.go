@@ -79,6 +79,31 @@ func TestDecideAsAsked(t *testing.T) {
 	}
 }
 
+// TestDecideOwnNames: what a definition has for one purpose it doesn't get for another, but keeps.
+func TestDecideOwnNames(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*apiextensionsv1.CustomResourceDefinitionNames)
+		reason string
+	}{
+		"the singular as a short name": {func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.ShortNames = []string{"f", "foo"} }, "ShortNamesConflict"},
+		"both exchanged": {func(n *apiextensionsv1.CustomResourceDefinitionNames) {
+			n.Singular, n.ShortNames = "f", []string{"foo"}
+		}, "ShortNamesConflict"},
+		"the list kind as the kind": {func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.Kind = "FooList" }, "KindConflict"},
+		"one more short name":       {func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.ShortNames = []string{"f", "g"} }, "NoConflicts"},
+		"less":                      {func(n *apiextensionsv1.CustomResourceDefinitionNames) { n.ShortNames = nil }, "NoConflicts"},
+	} {
+		all, _ := new(judge).decide([]*definition{named(0, "foos", "Foo", "f")})
+		all, _ = new(judge).decide(all)
+		all[0] = all[0].DeepCopy()
+		c.change(&all[0].Spec.Names)
+		all, _ = new(judge).decide(all)
+		if got := apihelpers.FindCRDCondition(all[0], apiextensionsv1.NamesAccepted); got.Reason != c.reason || !established(all[0]) {
+			t.Errorf("%s: %s: %s", name, got.Reason, got.Message)
+		}
+	}
+}
+
 func TestDecideWithoutCertificates(t *testing.T) {
 	crd := named(0, "foos", "Foo")
 	crd.Spec.Conversion = &apiextensionsv1.CustomResourceConversion{

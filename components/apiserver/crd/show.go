@@ -10,7 +10,6 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/registry/customresource/tableconvertor"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -70,25 +69,21 @@ func (v *version) scale(versions map[string]*version) *kinds.Scale {
 	spec := v.scaleSpec()
 	out := &kinds.Scale{
 		Get: func(obj kinds.Object) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus) {
-			content := obj.(*unstructured.Unstructured).Object
-			wanted, _, _ := unstructured.NestedInt64(content, steps(spec.SpecReplicasPath)...)
-			has, _, _ := unstructured.NestedInt64(content, steps(spec.StatusReplicasPath)...)
-			status := autoscalingv1.ScaleStatus{Replicas: int32(has)}
-			if spec.LabelSelectorPath != nil && *spec.LabelSelectorPath != "" {
-				status.Selector, _, _ = unstructured.NestedString(content, steps(*spec.LabelSelectorPath)...)
-			}
-			return autoscalingv1.ScaleSpec{Replicas: int32(wanted)}, status
+			shown, _, _ := scaleIn(spec, obj) // what can't be read, Check tells
+			return shown.Spec, shown.Status
 		},
-		Set: func(obj kinds.Object, replicas int32) {
-			_ = unstructured.SetNestedField(obj.(*unstructured.Unstructured).Object, int64(replicas), steps(spec.SpecReplicasPath)...)
+		Set: func(obj kinds.Object, replicas int32) error {
+			return unstructured.SetNestedField(obj.(*unstructured.Unstructured).Object, int64(replicas), steps(spec.SpecReplicasPath)...)
 		},
 		Check: func(obj kinds.Object) error {
-			_, found, err := unstructured.NestedInt64(obj.(*unstructured.Unstructured).Object, steps(spec.SpecReplicasPath)...)
-			if err == nil && !found {
-				err = apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", spec.SpecReplicasPath))
-			}
+			_, _, err := scaleIn(spec, obj)
 			return err
 		},
+		Has: func(obj kinds.Object) bool {
+			_, has, _ := scaleIn(spec, obj)
+			return has
+		},
+		Field:        spec.SpecReplicasPath,
 		ReplicasPath: map[string]fieldpath.Path{},
 	}
 	for _, other := range versions {
@@ -101,6 +96,26 @@ func (v *version) scale(versions map[string]*version) *kinds.Scale {
 		out.ReplicasPath[other.gvk.GroupVersion().String()] = path
 	}
 	return out
+}
+
+// scaleIn is what an object says of replicas, and whether it does so of those that are wanted.
+func scaleIn(spec *apiextensionsv1.CustomResourceSubresourceScale, obj kinds.Object) (out autoscalingv1.Scale, has bool, err error) {
+	content := obj.(*unstructured.Unstructured).Object
+	wanted, has, err := unstructured.NestedInt64(content, steps(spec.SpecReplicasPath)...)
+	if err != nil {
+		return out, false, err
+	}
+	there, _, err := unstructured.NestedInt64(content, steps(spec.StatusReplicasPath)...)
+	if err != nil {
+		return out, false, err
+	}
+	if path := spec.LabelSelectorPath; path != nil && *path != "" {
+		if out.Status.Selector, _, err = unstructured.NestedString(content, steps(*path)...); err != nil {
+			return out, false, err
+		}
+	}
+	out.Spec.Replicas, out.Status.Replicas = int32(wanted), int32(there)
+	return out, has, nil
 }
 
 // steps takes a simple JSON path apart.

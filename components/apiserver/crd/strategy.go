@@ -19,9 +19,9 @@ import (
 // strategy is how objects behave when they are written as a whole.
 func (r *resource) strategy() kinds.Strategy {
 	return kinds.Strategy{
-		AnyFinalizer:  true,
+		Meta: kinds.MetaNothing, AnyFinalizer: true,
 		PrepareCreate: r.prepareCreate, PrepareUpdate: r.prepareUpdate,
-		Validate: r.validate, ValidateUpdate: r.validateUpdate, ValidateName: validation.NameIsDNSSubdomain,
+		Validate: r.validate, ValidateAmong: r.validateUpdate, ValidateName: validation.NameIsDNSSubdomain,
 		Warnings:    warnings,
 		ResetFields: r.resetStatus(),
 	}
@@ -31,7 +31,7 @@ func (r *resource) strategy() kinds.Strategy {
 func (r *resource) statusStrategy() kinds.Strategy {
 	return kinds.Strategy{
 		AnyFinalizer:  true,
-		PrepareUpdate: prepareStatus, ValidateUpdate: r.validateStatus, ResetFields: r.resetAllButStatus(),
+		PrepareUpdate: prepareStatus, ValidateAmong: r.validateStatus, ResetFields: r.resetAllButStatus(),
 	}
 }
 

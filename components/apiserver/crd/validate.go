@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
@@ -18,7 +19,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
-// validate checks a new object against the schema of the version in which it came.
+// validate checks a new object against the schema of the version in which it came. Faults of its metadata are told here, as some of
+// them keep rules from being checked.
 func (r *resource) validate(ctx context.Context, obj kinds.Object) field.ErrorList {
 	v := r.at(ctx)
 	u := obj.(*unstructured.Unstructured)
@@ -26,7 +28,8 @@ func (r *resource) validate(ctx context.Context, obj kinds.Object) field.ErrorLi
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
-	errs := validation.ValidateCustomResource(nil, u.Object, checks.whole)
+	errs := apivalidation.ValidateObjectMetaAccessor(u, r.kind.Namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+	errs = append(errs, validation.ValidateCustomResource(nil, u.Object, checks.whole)...)
 	errs = append(errs, v.validateScale(u)...)
 	errs = append(errs, objectmeta.Validate(nil, u.Object, v.schema, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.schema, u.Object)...)
@@ -35,7 +38,7 @@ func (r *resource) validate(ctx context.Context, obj kinds.Object) field.ErrorLi
 
 // validateUpdate checks a change. What was wrong before and didn't change may stay so
 // (https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-ratcheting).
-func (r *resource) validateUpdate(ctx context.Context, obj, old kinds.Object) field.ErrorList {
+func (r *resource) validateUpdate(ctx context.Context, obj, old kinds.Object, meta kinds.MetaErrors) field.ErrorList {
 	v := r.at(ctx)
 	u, before := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
 	checks, err := v.checks()
@@ -43,7 +46,8 @@ func (r *resource) validateUpdate(ctx context.Context, obj, old kinds.Object) fi
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
 	both := common.NewCorrelatedObject(u.Object, before.Object, &model.Structural{Structural: v.schema})
-	errs := validation.ValidateCustomResourceUpdate(nil, u.Object, before.Object, checks.whole, validation.WithRatcheting(both))
+	defer func() { validation.Metrics.ObserveRatchetingTime(*both.Duration) }()
+	errs := append(meta.Change, validation.ValidateCustomResourceUpdate(nil, u.Object, before.Object, checks.whole, validation.WithRatcheting(both))...)
 	errs = append(errs, v.validateScale(u)...)
 	errs = append(errs, objectmeta.Validate(nil, u.Object, v.schema, false)...)
 	errs = append(errs, v.validateLists(u, before)...)
@@ -51,7 +55,7 @@ func (r *resource) validateUpdate(ctx context.Context, obj, old kinds.Object) fi
 }
 
 // validateStatus checks a change of the status.
-func (r *resource) validateStatus(ctx context.Context, obj, old kinds.Object) field.ErrorList {
+func (r *resource) validateStatus(ctx context.Context, obj, old kinds.Object, meta kinds.MetaErrors) field.ErrorList {
 	v := r.at(ctx)
 	u, before := obj.(*unstructured.Unstructured), old.(*unstructured.Unstructured)
 	checks, err := v.checks()
@@ -59,13 +63,14 @@ func (r *resource) validateStatus(ctx context.Context, obj, old kinds.Object) fi
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
 	both := common.NewCorrelatedObject(u.Object, before.Object, &model.Structural{Structural: v.schema})
-	var errs field.ErrorList
+	defer func() { validation.Metrics.ObserveRatchetingTime(*both.Duration) }()
+	errs := meta.Change
 	if status, ok := u.Object["status"]; ok {
 		var options []validation.ValidationOption
 		if v.schema != nil {
 			options = append(options, validation.WithRatcheting(both.Key("status")))
 		}
-		errs = validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, before.Object["status"], checks.status, options...)
+		errs = append(errs, validation.ValidateCustomResourceUpdate(field.NewPath("status"), status, before.Object["status"], checks.status, options...)...)
 	}
 	if scale := v.scaleSpec(); scale != nil {
 		errs = append(errs, validateReplicas(u, scale.StatusReplicasPath)...)

@@ -20,6 +20,8 @@ type Input struct {
 	Kinds []*kinds.Kind
 	// Services are in no order: they are what brings groups and versions into theirs. Group versions without one come last.
 	Services []*apiregistrationv1.APIService
+	// Removed are those that are served here, and that the plain lists of groups and versions leave out.
+	Removed map[schema.GroupVersion]bool
 	// Elsewhere describes the group versions that others serve.
 	Elsewhere map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery
 	// Peers is what other API servers of the cluster serve, by their IDs.
@@ -40,6 +42,15 @@ type groupVersion struct {
 	priority  int32
 	kinds     []*kinds.Kind // by resource
 	elsewhere *apidiscoveryv2.APIVersionDiscovery
+	removed   bool
+}
+
+// listed are the versions that the plain lists tell of.
+func (g *group) listed() []*groupVersion {
+	if !slices.ContainsFunc(g.versions, func(v *groupVersion) bool { return v.removed }) {
+		return g.versions
+	}
+	return slices.DeleteFunc(slices.Clone(g.versions), func(v *groupVersion) bool { return v.removed })
 }
 
 func newContent(in Input, config Config) *content {
@@ -50,7 +61,7 @@ func newContent(in Input, config Config) *content {
 				continue
 			}
 			gv := c.group(v.Group).version(v.Version)
-			gv.kinds = append(gv.kinds, kind)
+			gv.kinds, gv.removed = append(gv.kinds, kind), in.Removed[v.GroupVersion]
 		}
 	}
 	for gv, described := range in.Elsewhere {

@@ -78,9 +78,9 @@ func (s *Server) Set(table []*kinds.Kind) {
 	s.change(func(in *Input) { in.Kinds = table })
 }
 
-// Arrange replaces the APIServices, and what is told of group versions that others serve.
-func (s *Server) Arrange(services []*apiregistrationv1.APIService, elsewhere map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery) {
-	s.change(func(in *Input) { in.Services, in.Elsewhere = services, elsewhere })
+// Arrange replaces the APIServices, what of this server's has lost its own, and what is told of group versions that others serve.
+func (s *Server) Arrange(services []*apiregistrationv1.APIService, removed map[schema.GroupVersion]bool, elsewhere map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery) {
+	s.change(func(in *Input) { in.Services, in.Removed, in.Elsewhere = services, removed, elsewhere })
 }
 
 // SetPeers replaces what other API servers of the cluster serve, by their IDs: it is told of, too, in the aggregated form, unless
@@ -157,7 +157,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	at := c.place(key.path)
 	switch {
 	case at == nowhere:
-		http.NotFound(w, r)
+		answer.Unknown(w, r)
 		return
 	case at == beside:
 		answer.Error(w, r, generic(http.StatusNotFound))
@@ -166,7 +166,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer.Error(w, r, generic(http.StatusMethodNotAllowed))
 		return
 	}
-	if key.path == "/api" || key.path == "/apis" {
+	if key.path == "/api" || r.URL.Path == "/apis" { // upstream has but the plain form below /apis/
 		key.media, key.aggregated, key.alone = wantsAggregated(r)
 	}
 	if !key.aggregated {

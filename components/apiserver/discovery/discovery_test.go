@@ -158,6 +158,25 @@ func TestStorageVersionHashesAreTold(t *testing.T) {
 	}
 }
 
+// TestStorageVersionHashOfACustomResource is told whatever the gate says, if the version is one that clients can ask for.
+func TestStorageVersionHashOfACustomResource(t *testing.T) {
+	for _, unserved := range []bool{true, false} {
+		v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"}, schema.GroupVersion{Group: "example.com", Version: "v2"}
+		s := New(Config{Address: "192.0.2.1:6443"})
+		s.Set([]*kinds.Kind{{
+			Name: "Widget", Resource: "widgets", Hub: v2, Custom: &kinds.Custom{Ending: func() bool { return false }},
+			Versions: []kinds.Version{{GroupVersion: v1}, {GroupVersion: v2, Unserved: unserved}},
+		}})
+		list, ok := s.content.Load().plain("/apis/example.com/v1", false).(*metav1.APIResourceList)
+		if !ok || len(list.APIResources) != 1 {
+			t.Fatalf("got %v", list)
+		}
+		if told := list.APIResources[0].StorageVersionHash != ""; told == unserved {
+			t.Errorf("not served: %t, told: %t", unserved, told)
+		}
+	}
+}
+
 func service(group, version string, groupPriority, versionPriority int32) *apiregistrationv1.APIService {
 	s := &apiregistrationv1.APIService{Spec: apiregistrationv1.APIServiceSpec{
 		Group: group, Version: version, GroupPriorityMinimum: groupPriority, VersionPriority: versionPriority,
@@ -176,7 +195,7 @@ func TestArrange(t *testing.T) {
 		service("empty.io", "v1", 1000, 100),
 		service("autoscaling", "v1", 17500, 30), service("autoscaling", "v2", 17500, 15),
 		service("wardle.io", "v1beta1", 900, 1), service("wardle.io", "v1", 1000, 2), service("wardle.io", "v2", 1, 2),
-	}, map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery{
+	}, nil, map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery{
 		{Group: "zoo.io", Version: "v1"}: {Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: []apidiscoveryv2.APIResourceDiscovery{
 			{Resource: "gadgets", ResponseKind: &metav1.GroupVersionKind{Kind: "Gadget"}},
 		}},
@@ -219,7 +238,7 @@ func TestArrange(t *testing.T) {
 func TestNotFound(t *testing.T) {
 	s := New(Config{Address: "192.0.2.1:6443", Hashes: true})
 	s.Set(table())
-	s.Arrange([]*apiregistrationv1.APIService{service("zoo.io", "v1", 1000, 100)}, nil)
+	s.Arrange([]*apiregistrationv1.APIService{service("zoo.io", "v1", 1000, 100)}, nil, nil)
 	for path, want := range map[string]int{
 		"/apis/zoo.io": 200, "/apis/zoo.io/v1": 404, "/apis/zoo.io/v2": 404, "/apis/none.io": 404, "/api/v2": 404, "/apis/": 200, "/apis/apps/v1": 200,
 	} {

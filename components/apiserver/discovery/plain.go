@@ -37,15 +37,19 @@ func (c *content) plain(path string, within bool) runtime.Object {
 	case "/apis":
 		list := &metav1.APIGroupList{Groups: []metav1.APIGroup{}}
 		for _, g := range c.byService {
-			if g.name != "" {
-				list.Groups = append(list.Groups, apiGroup(g))
+			if versions := g.listed(); g.name != "" && len(versions) > 0 {
+				list.Groups = append(list.Groups, apiGroup(g.name, versions))
 			}
 		}
 		return list
 	}
 	g, v := c.find(path)
 	if v == nil {
-		one := apiGroup(g)
+		versions := g.listed()
+		if len(versions) == 0 {
+			versions = g.versions // as who asks for the group itself is answered without the APIServices then
+		}
+		one := apiGroup(g.name, versions)
 		return &one
 	}
 	gv := schema.GroupVersion{Group: g.name, Version: v.name}
@@ -56,10 +60,10 @@ func (c *content) plain(path string, within bool) runtime.Object {
 	return list
 }
 
-func apiGroup(g *group) metav1.APIGroup {
-	out := metav1.APIGroup{Name: g.name}
-	for _, v := range g.versions {
-		out.Versions = append(out.Versions, metav1.GroupVersionForDiscovery{GroupVersion: g.name + "/" + v.name, Version: v.name})
+func apiGroup(name string, versions []*groupVersion) metav1.APIGroup {
+	out := metav1.APIGroup{Name: name}
+	for _, v := range versions {
+		out.Versions = append(out.Versions, metav1.GroupVersionForDiscovery{GroupVersion: name + "/" + v.name, Version: v.name})
 	}
 	out.PreferredVersion = out.Versions[0]
 	return out
@@ -71,7 +75,7 @@ func (c *content) apiResources(kind *kinds.Kind, gv schema.GroupVersion) []metav
 		Name: kind.Resource, SingularName: kind.Singular, Namespaced: kind.Namespaced, Kind: kind.Name, Verbs: verbs(kind),
 		ShortNames: kind.ShortNames, Categories: kind.Categories,
 	}
-	if (c.config.Hashes || kind.Custom != nil) && !kind.Virtual() { // upstream's gate doesn't reach custom resources
+	if c.hashed(kind) {
 		main.StorageVersionHash = storageVersionHash(kind.StoredAs())
 	}
 	out := []metav1.APIResource{main}
@@ -90,6 +94,15 @@ func (c *content) apiResources(kind *kinds.Kind, gv schema.GroupVersion) []metav
 		slices.SortFunc(out, func(a, b metav1.APIResource) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return out
+}
+
+// hashed tells whether clients are told in which version objects are stored; of a custom resource they are if that is served, whatever
+// the gate says.
+func (c *content) hashed(kind *kinds.Kind) bool {
+	if kind.Custom != nil {
+		return !kind.HubVersion().Unserved
+	}
+	return c.config.Hashes && !kind.Virtual()
 }
 
 func verbs(kind *kinds.Kind) []string {

@@ -44,6 +44,9 @@ func Load(file string) (*Ways, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to setup egress selector: %w", err)
 	}
+	if selector == nil { // nothing is configured
+		return w, nil
+	}
 	for _, to := range peers {
 		dial, err := selector.Lookup(to.AsNetworkContext())
 		if err != nil {

@@ -152,6 +152,19 @@ func TestWebhooks(t *testing.T) {
 	}
 }
 
+// TestNothingSelected: a configuration without selections leaves all ways straight.
+func TestNothingSelected(t *testing.T) {
+	for _, selections := range []string{"", " []\n"} {
+		w, err := load(t, selections)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w.ControlPlane() != nil || w.Etcd() != nil || w.Cluster() != nil {
+			t.Errorf("a way that nobody chose, of %q", selections)
+		}
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	for want, selections := range map[string]string{
 		"unknown field":             "- {name: etcd, link: {}}\n",

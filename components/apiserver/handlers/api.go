@@ -56,9 +56,9 @@ type Posted struct {
 	Admit func(body runtime.Object) error
 }
 
-// Connect serves a subresource that takes over the connection (log, exec, proxy). An error is answered by a Status, and
-// must not be returned once something was written.
-type Connect func(w http.ResponseWriter, r *http.Request, namespace, name string) error
+// Connect serves a subresource that takes over the connection (log, exec, proxy); path is what is wanted of the one behind a proxy. An
+// error is answered by a Status, and must not be returned once something was written.
+type Connect func(w http.ResponseWriter, r *http.Request, namespace, name, path string) error
 
 // Meter measures what is served.
 type Meter interface {
@@ -168,7 +168,7 @@ var verbs = map[string]func(*call) error{
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	info, ok := request.RequestInfoFrom(r.Context())
 	if !ok || !info.IsResourceRequest {
-		http.NotFound(w, r)
+		answer.Unknown(w, r)
 		return
 	}
 	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
@@ -181,7 +181,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case custom != nil && custom.served[gv]:
 		if main == nil || main.version.Unserved || !main.scoped(info) {
-			http.NotFound(w, r)
+			answer.Unknown(w, r)
 			return
 		}
 		if main.kind.Custom.Fault != nil {
@@ -191,7 +191,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		warnOfDeprecation(r.Context(), main.version)
 		a.enter(w, r, info, custom.doors)
 	case !a.groups[gv.Group]:
-		http.NotFound(w, r)
+		answer.Unknown(w, r)
 	default:
 		a.enter(w, r, info, a.doors)
 	}
@@ -218,12 +218,17 @@ func (a *API) enter(w http.ResponseWriter, r *http.Request, info *request.Reques
 
 // Serves tells whether a request is for a resource that is served here, whatever it asks of it.
 func (a *API) Serves(info *request.RequestInfo) bool {
-	key := doorKey{schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, info.Resource, info.Subresource}
-	if a.doors[key] != nil {
-		return true
-	}
+	return a.doors[keyOf(info)] != nil || a.Defined(info)
+}
+
+// Defined tells whether a request is for a resource that is served here and is a custom one.
+func (a *API) Defined(info *request.RequestInfo) bool {
 	custom := a.custom.Load()
-	return custom != nil && custom.doors[key] != nil
+	return custom != nil && custom.doors[keyOf(info)] != nil
+}
+
+func keyOf(info *request.RequestInfo) doorKey {
+	return doorKey{schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, info.Resource, info.Subresource}
 }
 
 // missing answers a request for what no door leads to.

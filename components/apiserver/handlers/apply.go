@@ -20,17 +20,22 @@ import (
 // applyObject is server-side apply: what the patch names becomes the manager's own
 // (https://kubernetes.io/docs/reference/using-api/server-side-apply/).
 func (p *patcher) applyObject() error {
-	wanted, err := p.readApply()
-	if err != nil {
-		return err
-	}
+	wanted, malformed := p.readApply() // which is told of only where there is something to be applied to
 	ch := change{
-		next:    func(current *cache.Entry) (kinds.Object, error) { return p.apply(current.Object, wanted) },
+		next: func(current *cache.Entry) (kinds.Object, error) {
+			if malformed != nil {
+				return nil, malformed
+			}
+			return p.apply(current.Object, wanted)
+		},
 		options: updateOf(p.options), dryRun: p.options.DryRun, owns: true,
 	}
 	if p.sub == nil || p.strategy.CreateOnUpdate || p.strategy.CreateOnApply {
 		ch.create = createOf(p.options.DryRun, p.options.FieldManager, p.options.FieldValidation)
 		ch.first = func() (kinds.Object, error) {
+			if malformed != nil {
+				return nil, malformed
+			}
 			if uid := wanted.GetUID(); uid != "" {
 				return nil, apierrors.NewConflict(p.resource, p.name, fmt.Errorf(
 					"uid mismatch: the provided object specified uid %s, and no existing object was found", uid))

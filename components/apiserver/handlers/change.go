@@ -248,15 +248,13 @@ func (c *call) readBack(obj kinds.Object) error {
 	return err
 }
 
-// finished tells whether obj was only waiting for this change to be removed.
+// finished tells whether nothing keeps the object from being removed once it is obj.
 func (c *call) finished(obj, old kinds.Object) bool {
 	if old.GetDeletionTimestamp() == nil || len(obj.GetFinalizers()) > 0 || c.held(obj) {
 		return false
 	}
-	if grace := old.GetDeletionGracePeriodSeconds(); grace != nil && *grace > 0 {
-		return false
-	}
-	return len(old.GetFinalizers()) > 0 || c.held(old)
+	grace := old.GetDeletionGracePeriodSeconds()
+	return grace == nil || *grace == 0
 }
 
 func (c *call) held(obj kinds.Object) bool {

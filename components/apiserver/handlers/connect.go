@@ -3,7 +3,6 @@ package handlers
 import (
 	"errors"
 	"net/url"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,6 +21,11 @@ func (c *call) connected() error {
 	if len(c.r.URL.Query()["dryRun"]) > 0 && c.sub.Name != "log" {
 		return apierrors.NewBadRequest("dryRun is not supported")
 	}
+	if c.sub.Name == "log" { // though it comes as it is, the client has to take what objects come as
+		if err := c.accept(); err != nil {
+			return err
+		}
+	}
 	options, err := c.connectOptions()
 	if err != nil {
 		return err
@@ -34,7 +38,20 @@ func (c *call) connected() error {
 	if err := c.mayConnect(); err != nil {
 		return err
 	}
-	return c.connect(c.w, c.r, c.namespace, c.name)
+	return c.connect(c.w, c.r, c.namespace, c.name, admittedPath(options))
+}
+
+// admittedPath is what a proxy is asked for, as admission left it.
+func admittedPath(options runtime.Object) string {
+	switch o := options.(type) {
+	case *corev1.PodProxyOptions:
+		return o.Path
+	case *corev1.ServiceProxyOptions:
+		return o.Path
+	case *corev1.NodeProxyOptions:
+		return o.Path
+	}
+	return ""
 }
 
 // mayConnect asks for create where another verb leads into a pod, as the GET of a WebSocket does: who may only read must not get a
@@ -58,7 +75,7 @@ func (c *call) mayConnect() error {
 	return nil
 }
 
-// admitConnect shows the parameters to admission, which may change those of streams.
+// admitConnect shows the parameters to admission, which may change them.
 func (c *call) admitConnect(options runtime.Object) error {
 	a := attributes{operation: admission.Connect}
 	d := *c.door
@@ -103,12 +120,9 @@ func (c *call) connectOptions() (runtime.Object, error) {
 		}, nil
 	case "pods/portforward":
 		o := &corev1.PodPortForwardOptions{TypeMeta: coreType("PodPortForwardOptions")}
-		for _, text := range q["ports"] {
-			n, err := strconv.ParseUint(text, 10, 16)
-			if err != nil {
-				return nil, apierrors.NewBadRequest("cannot convert to []int32: " + err.Error())
-			}
-			o.Ports = append(o.Ports, int32(n))
+		texts := q["ports"]
+		if err := metav1.Convert_Slice_string_To_Slice_int32(&texts, &o.Ports, nil); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
 		}
 		return o, nil
 	case "pods/proxy":
@@ -127,7 +141,7 @@ func coreType(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: 
 func (c *call) proxyPath() string {
 	at := ""
 	if len(c.info.Parts) > 3 {
-		at = "/" + strings.Join(c.info.Parts[3:], "/")
+		at = "/" + strings.TrimPrefix(strings.Join(c.info.Parts[3:], "/"), "/")
 	}
 	if strings.HasSuffix(c.r.URL.Path, "/") {
 		at += "/"

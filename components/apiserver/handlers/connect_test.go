@@ -2,10 +2,27 @@ package handlers
 
 import (
 	"net/http/httptest"
+	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
 )
+
+// TestPortsOfOptions: admission sees all ports, also those of a list.
+func TestPortsOfOptions(t *testing.T) {
+	d := &door{kind: &kinds.Kind{Resource: "pods"}, sub: &kinds.Subresource{Name: "portforward"}}
+	c := &call{door: d, r: httptest.NewRequestWithContext(t.Context(), "GET", "/?ports=80,443&ports=8080", nil)}
+	o, err := c.connectOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := o.(*corev1.PodPortForwardOptions).Ports; !slices.Equal(got, []int32{80, 443, 8080}) {
+		t.Errorf("ports %v", got)
+	}
+}
 
 // TestProxyPath: admission sees the path behind a proxy as it was asked for, with a slash at its end if there was one.
 func TestProxyPath(t *testing.T) {
@@ -17,6 +34,7 @@ func TestProxyPath(t *testing.T) {
 		"/proxy/":    {[]string{"pods", "p", "proxy"}, "/"},
 		"/proxy/a/b": {[]string{"pods", "p", "proxy", "a", "b"}, "/a/b"},
 		"/proxy/a/":  {[]string{"pods", "p", "proxy", "a"}, "/a/"},
+		"/proxy//a":  {[]string{"pods", "p", "proxy", "", "a"}, "/a"},
 	} {
 		call := &call{r: httptest.NewRequestWithContext(t.Context(), "GET", path, nil), info: &request.RequestInfo{Parts: c.parts}}
 		if got := call.proxyPath(); got != c.want {

@@ -19,6 +19,9 @@ import (
 
 // create stores a new object, or, for virtual kinds, answers it.
 func (c *call) create() error {
+	if custom := c.kind.Custom; custom != nil && custom.Settle != nil {
+		custom.Settle(c.ctx)
+	}
 	body, media, err := c.typedBody()
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -101,7 +102,7 @@ func (c *call) decoded(body []byte, media serial.MediaType, want *schema.GroupVe
 		return nil, gvk, err
 	}
 	for _, path := range unknown {
-		problems = append(problems, fmt.Errorf("unknown field %q", path))
+		problems = append(problems, errors.New(`unknown field "`+path+`"`)) // as it is: nothing in it is escaped
 	}
 	if strict && len(problems) > 0 && media != serial.CBOR { // of which upstream doesn't ask
 		return got, gvk, runtime.NewStrictDecodingError(problems)

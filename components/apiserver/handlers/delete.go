@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/admission"
 
 	"quintet.dev/quintet/components/apiserver/cache"
@@ -142,6 +140,9 @@ func (d *deletion) check(current *cache.Entry) error {
 	}
 	if d.resource == namespaces {
 		pin(d.options, current.Object)
+		if current.Object.GetDeletionTimestamp() != nil && d.held(current.Object) {
+			return errPending
+		}
 	}
 	return d.admit(current)
 }
@@ -212,7 +213,8 @@ func (c *call) marked(old kinds.Object, options *metav1.DeleteOptions) (kinds.Ob
 		return nil, err
 	}
 	finalizers := obj.GetFinalizers()
-	if asked, changed := c.collectorFinalizers(finalizers, options); changed && !(c.kind.Strategy.CollectedLater && c.markedFirst(old)) {
+	first := c.markedFirst(old)
+	if asked, changed := c.collectorFinalizers(finalizers, options, first); changed && !(c.kind.Strategy.CollectedLater && first) {
 		finalizers = asked
 		obj.SetFinalizers(finalizers)
 	}
@@ -222,7 +224,7 @@ func (c *call) marked(old kinds.Object, options *metav1.DeleteOptions) (kinds.Ob
 		}
 		return obj, nil
 	}
-	if len(finalizers) == 0 && !c.held(obj) && !c.markedFirst(old) {
+	if len(finalizers) == 0 && !c.held(obj) && !first {
 		return nil, errDeleteNow
 	}
 	c.mark(obj)
@@ -267,8 +269,8 @@ func (c *call) shortenGrace(obj kinds.Object, options *metav1.DeleteOptions) (bo
 	}
 	period := *options.GracePeriodSeconds
 	at := metav1.NewTime(obj.GetDeletionTimestamp().Add(time.Duration(period-*has) * time.Second))
-	if now := c.now(); at.Before(&now) {
-		at = now
+	if now := c.api.config.Clock.Now(); at.Time.Before(now) { // which is later than c.now(), within the second
+		at = c.now()
 		if period != 0 {
 			period = 1 // who waits for the object must still see it end
 		}
@@ -321,6 +323,8 @@ func (c *call) finishRemoval(seen *cache.Entry, d *deletion) (*cache.Entry, bool
 			err = d.admit(current) // the mark of deletion may have changed the resource version that the options ask for
 		}
 		switch {
+		case errors.Is(err, errPending):
+			return errMoved // to be looked at anew
 		case err != nil:
 			return refusal{err}
 		case moved && (len(current.Object.GetFinalizers()) > 0 || c.held(current.Object)):
@@ -349,10 +353,11 @@ func (c *call) removeDry(options *metav1.DeleteOptions, check func(*cache.Entry)
 	if err != nil {
 		return nil, false, err
 	}
-	if err := check(current); err != nil {
-		return nil, false, err
+	err = check(current)
+	var obj kinds.Object
+	if err == nil {
+		obj, err = c.marked(current.Object, options)
 	}
-	obj, err := c.marked(current.Object, options)
 	switch {
 	case errors.Is(err, errPending):
 		return current, false, nil
@@ -398,52 +403,4 @@ func (c *call) storePreconditions(p *metav1.Preconditions, obj kinds.Object) err
 		return apierrors.NewConflict(c.resource, obj.GetName(), fmt.Errorf(unmet, "ResourceVersion", *p.ResourceVersion, "ResourceVersion", obj.GetResourceVersion()))
 	}
 	return nil
-}
-
-// collectorFinalizers are the finalizers as the propagation policy wants them
-// (https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion).
-func (c *call) collectorFinalizers(has []string, options *metav1.DeleteOptions) (finalizers []string, changed bool) {
-	if c.api.config.NoCollector {
-		return has, false
-	}
-	wanted := c.collectorFinalizer(has, options)
-	own := func(f string) bool {
-		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
-	}
-	finalizers = slices.DeleteFunc(slices.Clone(has), own)
-	if wanted != "" {
-		finalizers = append(finalizers, wanted)
-	}
-	if sets.New(finalizers...).Equal(sets.New(has...)) {
-		return has, false // though some stand there twice
-	}
-	return finalizers, true
-}
-
-// collectorFinalizer is the one by which the collector is asked to do what the propagation policy says; "" if there is nothing to do.
-func (c *call) collectorFinalizer(has []string, options *metav1.DeleteOptions) string {
-	name := func(orphan, foreground bool) string {
-		switch {
-		case orphan:
-			return metav1.FinalizerOrphanDependents
-		case foreground:
-			return metav1.FinalizerDeleteDependents
-		}
-		return ""
-	}
-	switch {
-	case c.kind.Strategy.NoDependents:
-		return ""
-	case options.OrphanDependents != nil:
-		return name(*options.OrphanDependents, false)
-	case options.PropagationPolicy != nil:
-		policy := *options.PropagationPolicy
-		return name(policy == metav1.DeletePropagationOrphan, policy == metav1.DeletePropagationForeground)
-	}
-	for _, f := range has { // the first one counts
-		if f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents {
-			return f
-		}
-	}
-	return name(c.kind.Strategy.OrphanByDefault, false)
 }

@@ -1,6 +1,7 @@
 package handlers
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -65,10 +66,11 @@ func (c *call) stored(code int, e *cache.Entry) error {
 		if err != nil {
 			return err
 		}
-		if check := c.sub.Scale.Check; check != nil {
-			if err := check(e.Object); err != nil {
-				return err
-			}
+		if err := c.readable(e.Object); err != nil {
+			return err
+		}
+		if s := c.sub.Scale; s.Has != nil && !s.Has(e.Object) {
+			return apierrors.NewInternalError(fmt.Errorf("the spec replicas field %q does not exist", s.Field))
 		}
 		return c.plain(code, c.scaleOf(e.Object), c.gvk)
 	}

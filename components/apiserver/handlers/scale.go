@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"fmt"
+	"math"
 	"net/http"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
@@ -30,6 +31,18 @@ func (c *call) scaleOf(obj kinds.Object) *autoscalingv1.Scale {
 	return out
 }
 
+// readable tells why an object can't be shown as a Scale; nil if it can.
+func (c *call) readable(obj kinds.Object) error {
+	if check := c.sub.Scale.Check; check != nil {
+		return check(obj)
+	}
+	return nil
+}
+
+// noReplicas stands in a Scale for what its object doesn't say, so that a change which says nothing of it either is told from one to
+// none at all.
+const noReplicas = math.MinInt32
+
 // scaleFields moves managed fields between an object and its Scale.
 func (c *call) scaleFields(obj kinds.Object) *managedfields.ScaleHandler {
 	return managedfields.NewScaleHandler(obj.GetManagedFields(), c.version.GroupVersion,
@@ -55,18 +68,22 @@ func (c *call) updateScale(o *metav1.UpdateOptions, body []byte, media serial.Me
 // patchScale serves PATCH, apply included.
 func (p *patcher) patchScale() error {
 	var applied *unstructured.Unstructured
+	var malformed error // which is told of only where there is something to be scaled
 	if p.kind == types.ApplyYAMLPatchType {
-		var err error
-		if applied, err = p.readApply(); err != nil {
-			return err
-		}
+		applied, malformed = p.readApply()
 	}
 	a := attributes{operation: admission.Update, options: updateOf(p.options), dryRun: isDryRun(p.options.DryRun)}
 	return p.runScale(p.options.DryRun, a, func(live *autoscalingv1.Scale, fields *managedfields.FieldManager) (*autoscalingv1.Scale, error) {
+		if malformed != nil {
+			return nil, malformed
+		}
 		manager := p.managerName(p.options.FieldManager)
 		if applied != nil {
 			force := p.options.Force != nil && *p.options.Force
 			out, err := fields.Apply(live, applied.DeepCopy(), manager, force)
+			if err == nil {
+				err = p.strictApply()
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -100,8 +117,14 @@ func (c *call) runScale(dryRun []string, a attributes, next func(live *autoscali
 	defer fields.close()
 	e, _, err := c.run(change{options: a.options, dryRun: dryRun, next: func(current *cache.Entry) (kinds.Object, error) {
 		parent := current.Object
+		if err := c.readable(parent); err != nil {
+			return nil, err
+		}
 		books := c.scaleFields(parent)
 		live := c.scaleOf(parent)
+		if has := c.sub.Scale.Has; has != nil && !has(parent) {
+			live.Spec.Replicas = noReplicas
+		}
 		if live.ManagedFields, err = books.ToSubresource(); err != nil {
 			return nil, err
 		}
@@ -116,7 +139,9 @@ func (c *call) runScale(dryRun []string, a attributes, next func(live *autoscali
 			return nil, err
 		}
 		obj := copyOf(parent)
-		c.sub.Scale.Set(obj, wanted.Spec.Replicas)
+		if err := c.sub.Scale.Set(obj, wanted.Spec.Replicas); err != nil {
+			return nil, err
+		}
 		if wanted.ResourceVersion != "" {
 			obj.SetResourceVersion(wanted.ResourceVersion)
 		}
@@ -141,6 +166,9 @@ func (c *call) checkScale(wanted, live *autoscalingv1.Scale, dryRun bool) error 
 		if err := c.otherScale(wanted.UID, live.UID, dryRun); err != nil {
 			return err
 		}
+	}
+	if field := c.sub.Scale.Field; field != "" && wanted.Spec.Replicas == noReplicas {
+		return apierrors.NewBadRequest(fmt.Sprintf("the spec replicas field %q cannot be empty", field))
 	}
 	if wanted.Spec.Replicas < 0 && c.kind.Custom == nil { // of custom resources the schema decides
 		return apierrors.NewInvalid(schema.GroupKind{Group: "autoscaling", Kind: "Scale"}, c.name, field.ErrorList{field.Invalid(
@@ -187,4 +215,13 @@ func scaleColumns() []metav1.TableColumnDefinition {
 
 func scaleRow(scale *autoscalingv1.Scale) []any {
 	return []any{scale.Name, scale.Spec.Replicas, scale.Status.Replicas, show.Age(scale.CreationTimestamp)}
+}
+
+// customScaleRow has no number where none is wanted: columns of custom resources show what there is in JSON, where that is left out.
+func customScaleRow(scale *autoscalingv1.Scale) []any {
+	cells := scaleRow(scale)
+	if scale.Spec.Replicas == 0 {
+		cells[1] = nil
+	}
+	return cells
 }

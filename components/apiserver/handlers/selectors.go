@@ -13,6 +13,7 @@ import (
 
 // predicate is what the selectors of a list or watch choose, and the name in the path, if there is one.
 func (c *call) predicate(o *metav1.ListOptions) (p cache.Predicate, err error) {
+	p.In = c.version
 	if o.LabelSelector != "" {
 		if p.Label, err = labels.Parse(o.LabelSelector); err != nil {
 			return p, apierrors.NewBadRequest(err.Error())

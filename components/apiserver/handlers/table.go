@@ -87,7 +87,7 @@ func (c *call) plainTable(code int, obj runtime.Object) error {
 	if scale, ok := obj.(*autoscalingv1.Scale); ok && c.isScale() {
 		t.Columns, cells = scaleColumns(), scaleRow(scale)
 		if c.kind.Custom != nil {
-			t.Columns = customScaleColumns()
+			t.Columns, cells = customScaleColumns(), customScaleRow(scale)
 		}
 	} else {
 		cells = c.cells(obj.(kinds.Object))

@@ -64,7 +64,7 @@ func (c *call) watch() error {
 	switch streamed := c.choice.Stream(c.api.config.CBOR); {
 	case err == nil:
 		err = streamed
-	case apierrors.IsResourceExpired(err), apierrors.IsTimeout(err):
+	case apierrors.IsResourceExpired(err), apierrors.IsTimeout(err), errors.Is(err, cache.ErrUntold):
 		// A version that is too old, or too new, is told as if the watch had begun.
 		failure := err
 		feed, err = func(_ context.Context, out outlet) { c.sendFailure(out, failure) }, streamed

@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
 
@@ -37,4 +38,29 @@ func (w Whole) List(ctx context.Context, resource schema.GroupResource, namespac
 		}
 	}
 	return w.Local.List(ctx, resource, namespace)
+}
+
+// Now is a Local of which all reads tell what is stored now, by whichever server it was written.
+type Now struct{ *Local }
+
+// Get implements objects.Reader.
+func (n Now) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+	return n.Live(ctx, resource, namespace, name)
+}
+
+// List implements objects.Reader.
+func (n Now) List(ctx context.Context, resource schema.GroupResource, namespace string) ([]kinds.Object, error) {
+	d, err := n.door(resource, "")
+	if err != nil {
+		return nil, err
+	}
+	l, err := d.cache.List(ctx, cache.ListOptions{Namespace: namespace})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]kinds.Object, len(l.Entries))
+	for i, e := range l.Entries {
+		out[i] = e.Object
+	}
+	return out, nil
 }

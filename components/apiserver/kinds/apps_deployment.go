@@ -28,7 +28,8 @@ var deploymentTemplate = templated[*appsv1.Deployment]{
 	naming:   true,
 }
 
-func deployments() *Kind {
+func deployments(deps Deps) *Kind {
+	rules := apps.Rules{Pods: deps.podRules()}
 	return define(row[*appsv1.Deployment]{
 		Name: "Deployment", Resource: "deployments", ShortNames: []string{"deploy"}, Categories: []string{"all"},
 		Hub:              appsv1.SchemeGroupVersion,
@@ -49,8 +50,8 @@ func deployments() *Kind {
 					new.Generation++
 				}
 			}),
-			Validate:            apps.ValidateDeployment,
-			ValidateUpdate:      apps.ValidateDeploymentUpdate,
+			Validate:            rules.ValidateDeployment,
+			ValidateUpdate:      rules.ValidateDeploymentUpdate,
 			Warnings:            deploymentTemplate.warnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,

@@ -23,7 +23,8 @@ var replicaSetTemplate = templated[*appsv1.ReplicaSet]{
 	naming:   true,
 }
 
-func replicaSets() *Kind {
+func replicaSets(deps Deps) *Kind {
+	rules := apps.Rules{Pods: deps.podRules()}
 	return define(row[*appsv1.ReplicaSet]{
 		Name: "ReplicaSet", Resource: "replicasets", ShortNames: []string{"rs"}, Categories: []string{"all"},
 		Hub:     appsv1.SchemeGroupVersion,
@@ -35,8 +36,8 @@ func replicaSets() *Kind {
 		Strategy: strategy[*appsv1.ReplicaSet]{
 			PrepareCreate:       replicaSetTemplate.create(replicaSetParts.create),
 			PrepareUpdate:       replicaSetTemplate.update(replicaSetParts.update),
-			Validate:            apps.ValidateReplicaSet,
-			ValidateUpdate:      apps.ValidateReplicaSetUpdate,
+			Validate:            rules.ValidateReplicaSet,
+			ValidateUpdate:      rules.ValidateReplicaSetUpdate,
 			Warnings:            replicaSetTemplate.warnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,

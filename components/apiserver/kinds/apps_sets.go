@@ -30,7 +30,8 @@ var daemonSetTemplate = templated[*appsv1.DaemonSet]{
 	},
 }
 
-func daemonSets() *Kind {
+func daemonSets(deps Deps) *Kind {
+	rules := apps.Rules{Pods: deps.podRules()}
 	return define(row[*appsv1.DaemonSet]{
 		Name: "DaemonSet", Resource: "daemonsets", ShortNames: []string{"ds"}, Categories: []string{"all"},
 		Hub:     appsv1.SchemeGroupVersion,
@@ -58,8 +59,8 @@ func daemonSets() *Kind {
 					apps.SetTemplateGeneration(new, n)
 				}
 			}),
-			Validate:            apps.ValidateDaemonSet,
-			ValidateUpdate:      apps.ValidateDaemonSetUpdate,
+			Validate:            rules.ValidateDaemonSet,
+			ValidateUpdate:      rules.ValidateDaemonSetUpdate,
 			Warnings:            daemonSetTemplate.warnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
@@ -88,7 +89,8 @@ var statefulSetTemplate = templated[*appsv1.StatefulSet]{
 	path:     field.NewPath("spec", "template"),
 }
 
-func statefulSets() *Kind {
+func statefulSets(deps Deps) *Kind {
+	rules := apps.Rules{Pods: deps.podRules()}
 	return define(row[*appsv1.StatefulSet]{
 		Name: "StatefulSet", Resource: "statefulsets", ShortNames: []string{"sts"}, Categories: []string{"all"},
 		Hub:     appsv1.SchemeGroupVersion,
@@ -106,8 +108,8 @@ func statefulSets() *Kind {
 				apps.DropDisabled(new, old)
 				statefulSetParts.update(ctx, new, old)
 			}),
-			Validate:       apps.ValidateStatefulSet,
-			ValidateUpdate: apps.ValidateStatefulSetUpdate,
+			Validate:       rules.ValidateStatefulSet,
+			ValidateUpdate: rules.ValidateStatefulSetUpdate,
 			Warnings: func(new, old *appsv1.StatefulSet) []string {
 				return append(statefulSetTemplate.warnings(new, old), apps.StatefulSetWarnings(new, old)...)
 			},

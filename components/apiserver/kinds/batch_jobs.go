@@ -25,7 +25,8 @@ var jobTemplate = templated[*batchv1.Job]{
 	more:     func(j *batchv1.Job) []string { return batch.SpecWarnings(&j.Spec, field.NewPath("spec")) },
 }
 
-func jobs() *Kind {
+func jobs(deps Deps) *Kind {
+	rules := batch.Rules{Pods: deps.podRules()}
 	return define(row[*batchv1.Job]{
 		Name: "Job", Resource: "jobs", Categories: []string{"all"},
 		Hub:     batchv1.SchemeGroupVersion,
@@ -36,8 +37,8 @@ func jobs() *Kind {
 				jobParts.create(ctx, j)
 			}),
 			PrepareUpdate:       jobTemplate.update(jobParts.update),
-			Validate:            batch.ValidateJob,
-			ValidateAmong:       wholeFirst(batch.ValidateJobUpdate, batch.ValidateJobChange),
+			Validate:            rules.ValidateJob,
+			ValidateAmong:       wholeFirst(rules.ValidateJobUpdate, rules.ValidateJobChange),
 			Warnings:            jobTemplate.warnings,
 			Canonicalize:        batch.LabelJob,
 			ValidateName:        validation.NameIsDNSSubdomain,
@@ -83,7 +84,8 @@ func cronJobWarnings(new, old *batchv1.CronJob) []string {
 	return out
 }
 
-func cronJobs() *Kind {
+func cronJobs(deps Deps) *Kind {
+	rules := batch.Rules{Pods: deps.podRules()}
 	return define(row[*batchv1.CronJob]{
 		Name: "CronJob", Resource: "cronjobs", ShortNames: []string{"cj"}, Categories: []string{"all"},
 		Hub:     batchv1.SchemeGroupVersion,
@@ -92,8 +94,8 @@ func cronJobs() *Kind {
 		Strategy: strategy[*batchv1.CronJob]{
 			PrepareCreate:       cronJobTemplate.create(cronJobParts.create),
 			PrepareUpdate:       cronJobTemplate.update(cronJobParts.update),
-			Validate:            batch.ValidateCronJob,
-			ValidateUpdate:      batch.ValidateCronJobUpdate,
+			Validate:            rules.ValidateCronJob,
+			ValidateUpdate:      rules.ValidateCronJobUpdate,
 			Warnings:            cronJobWarnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,

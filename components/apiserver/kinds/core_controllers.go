@@ -33,7 +33,8 @@ func controllerWarnings(new, old *corev1.ReplicationController) []string {
 	return controllerTemplate.warnings(old, new)
 }
 
-func replicationControllers() *Kind {
+func replicationControllers(deps Deps) *Kind {
+	rules := core.Rules{Pods: deps.podRules()}
 	return define(row[*corev1.ReplicationController]{
 		Name: "ReplicationController", Resource: "replicationcontrollers", ShortNames: []string{"rc"}, Categories: []string{"all"},
 		Prefix:  "controllers",
@@ -42,8 +43,8 @@ func replicationControllers() *Kind {
 		Strategy: strategy[*corev1.ReplicationController]{
 			PrepareCreate:       controllerTemplate.create(controllerParts.create),
 			PrepareUpdate:       controllerTemplate.update(controllerParts.update),
-			Validate:            core.ValidateController,
-			ValidateUpdate:      core.ValidateControllerUpdate,
+			Validate:            rules.ValidateController,
+			ValidateUpdate:      rules.ValidateControllerUpdate,
 			Warnings:            controllerWarnings,
 			ValidateName:        core.ControllerName,
 			UnconditionalUpdate: true,
@@ -77,7 +78,8 @@ var podTemplateTemplate = templated[*corev1.PodTemplate]{
 	path:     field.NewPath("template"),
 }
 
-func podTemplates() *Kind {
+func podTemplates(deps Deps) *Kind {
+	rules := core.Rules{Pods: deps.podRules()}
 	return define(row[*corev1.PodTemplate]{
 		Name: "PodTemplate", Resource: "podtemplates",
 		Hub:     corev1.SchemeGroupVersion,
@@ -89,8 +91,8 @@ func podTemplates() *Kind {
 					new.Generation = old.Generation + 1
 				}
 			}),
-			Validate:            core.ValidatePodTemplate,
-			ValidateUpdate:      core.ValidatePodTemplateUpdate,
+			Validate:            rules.ValidatePodTemplate,
+			ValidateUpdate:      rules.ValidatePodTemplateUpdate,
 			Warnings:            podTemplateTemplate.warnings,
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,

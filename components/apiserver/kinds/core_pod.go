@@ -23,6 +23,7 @@ var podParts = parts[*corev1.Pod, corev1.PodSpec, corev1.PodStatus]{
 }
 
 func pods(deps Deps) *Kind {
+	rules := deps.podRules()
 	return define(row[*corev1.Pod]{
 		Name: "Pod", Resource: "pods", ShortNames: []string{"po"}, Categories: []string{"all"},
 		Hub:     corev1.SchemeGroupVersion,
@@ -35,11 +36,11 @@ func pods(deps Deps) *Kind {
 				}
 			},
 			PrepareUpdate: func(ctx context.Context, new, old *corev1.Pod) {
-				podspec.PrepareUpdate(new, old)
+				podspec.DropDisabled(&new.Spec, &old.Spec)
 				podParts.update(ctx, new, old)
 			},
-			Validate:            podspec.ValidateCreate,
-			ValidateUpdate:      podspec.ValidateUpdate,
+			Validate:            rules.ValidateCreate,
+			ValidateUpdate:      rules.ValidateUpdate,
 			Warnings:            podspec.PodWarnings,
 			ValidateName:        checks.SubdomainOf,
 			UnconditionalUpdate: true,
@@ -59,7 +60,7 @@ func pods(deps Deps) *Kind {
 			{Name: "binding", Verbs: []string{"create"}, Body: corev1.SchemeGroupVersion.WithKind("Binding")},
 			{Name: "ephemeralcontainers", Verbs: readAndWrite(), Strategy: podDoor(strategy[*corev1.Pod]{
 				PrepareUpdate: prepareEphemeral,
-				ValidateAmong: metaFirst(podspec.ValidateEphemeralUpdate),
+				ValidateAmong: metaFirst(rules.ValidateEphemeralUpdate),
 			})},
 			{Name: "eviction", Verbs: []string{"create"}, Body: policyv1.SchemeGroupVersion.WithKind("Eviction")},
 			special("exec", "create", "get"),
@@ -68,7 +69,7 @@ func pods(deps Deps) *Kind {
 			special("proxy", "create", "delete", "get", "patch", "update"),
 			{Name: "resize", Verbs: readAndWrite(), Strategy: podDoor(strategy[*corev1.Pod]{
 				PrepareUpdate: prepareResize,
-				ValidateAmong: metaFirst(podspec.ValidateResize),
+				ValidateAmong: metaFirst(rules.ValidateResize),
 			})},
 		},
 		Columns:       core.PodColumns(),

@@ -236,7 +236,10 @@ func (s strategy[P]) erase(versions []Version) Strategy {
 func (s *scale[P]) erase(versions []Version) *Scale {
 	out := &Scale{
 		Get: func(obj Object) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus) { return s.Get(obj.(P)) },
-		Set: func(obj Object, replicas int32) { s.Set(obj.(P), replicas) },
+		Set: func(obj Object, replicas int32) error {
+			s.Set(obj.(P), replicas)
+			return nil
+		},
 
 		ReplicasPath: make(map[string]fieldpath.Path, len(versions)),
 	}

@@ -110,6 +110,8 @@ type Custom struct {
 	ListKind string
 	// Established tells that the definition has all its names: discovery and OpenAPI tell of the resource.
 	Established func() bool
+	// Settle waits while other servers may not know of the resource yet, so that what is created here is found there. It may be nil.
+	Settle func(ctx context.Context)
 	// Ending tells that the definition is being deleted: nothing may be created any more.
 	Ending func() bool
 	// Fault is why no request can be answered, though the definition has its names; nil if they can.
@@ -270,9 +272,12 @@ type Scale struct {
 	// Get returns spec and status of the scale; handlers fill in the metadata.
 	Get func(obj Object) (autoscalingv1.ScaleSpec, autoscalingv1.ScaleStatus)
 	// Set writes the replicas wanted into obj.
-	Set func(obj Object, replicas int32)
-	// Check tells why an object can't be shown as a scale; nil if all can.
+	Set func(obj Object, replicas int32) error
+	// Check tells what in an object can't be read as a scale; nil if all can be.
 	Check func(obj Object) error
+	// Has tells whether an object says how many replicas are wanted, in the field that Field names; nil if all do.
+	Has   func(obj Object) bool
+	Field string
 	// ReplicasPath is where the replicas are in the parent, by API version, for managed fields.
 	ReplicasPath map[string]fieldpath.Path
 }

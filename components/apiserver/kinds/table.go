@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/utils/clock"
+
+	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 )
 
 // Deps are what rows need from the rest of the server. Every field may be nil; what it serves is then left out
@@ -21,6 +23,9 @@ type Deps struct {
 
 	// Services allocates cluster IPs and node ports.
 	Services ServiceAllocator
+
+	// AllowPrivileged lets containers ask for privileged mode.
+	AllowPrivileged bool
 
 	// ScaleToZero lets autoscalers have 0 minReplicas.
 	ScaleToZero bool
@@ -60,6 +65,8 @@ type Deps struct {
 	SelfSubjectRulesReview   func(ctx context.Context, r *authorizationv1.SelfSubjectRulesReview) (*authorizationv1.SelfSubjectRulesReview, error)
 }
 
+func (d Deps) podRules() podspec.Rules { return podspec.Rules{Privileged: d.AllowPrivileged} }
+
 func (d Deps) now() time.Time {
 	if d.Clock == nil {
 		return clock.RealClock{}.Now()
@@ -97,8 +104,8 @@ func coreKinds(deps Deps) []*Kind {
 		serviceAccounts(),
 		services(deps),
 		endpoints(),
-		podTemplates(),
-		replicationControllers(),
+		podTemplates(deps),
+		replicationControllers(deps),
 		persistentVolumes(deps),
 		persistentVolumeClaims(),
 		resourceQuotas(),
@@ -110,18 +117,18 @@ func coreKinds(deps Deps) []*Kind {
 func workloadKinds(deps Deps) []*Kind {
 	return []*Kind{
 		// apps
-		deployments(),
-		replicaSets(),
-		daemonSets(),
-		statefulSets(),
+		deployments(deps),
+		replicaSets(deps),
+		daemonSets(deps),
+		statefulSets(deps),
 		controllerRevisions(),
 
 		// autoscaling
 		horizontalPodAutoscalers(deps),
 
 		// batch
-		jobs(),
-		cronJobs(),
+		jobs(deps),
+		cronJobs(deps),
 
 		// policy
 		podDisruptionBudgets(),

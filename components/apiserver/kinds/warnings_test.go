@@ -20,7 +20,7 @@ func oldLabel(key string) *corev1.PodTemplateSpec {
 
 // TestControllerWarnings: updates of replication controllers are told of the template that there was.
 func TestControllerWarnings(t *testing.T) {
-	warnings := replicationControllers().Strategy.Warnings
+	warnings := replicationControllers(Deps{}).Strategy.Warnings
 	controller := func(generation int64, label string) *corev1.ReplicationController {
 		c := &corev1.ReplicationController{Spec: corev1.ReplicationControllerSpec{Template: oldLabel(label)}}
 		c.Name, c.Generation = "c", generation
@@ -41,7 +41,7 @@ func TestControllerWarnings(t *testing.T) {
 
 // TestScheduleWarnings: schedules that name their time zone are warned of whenever they are written again.
 func TestScheduleWarnings(t *testing.T) {
-	warnings := cronJobs().Strategy.Warnings
+	warnings := cronJobs(Deps{}).Strategy.Warnings
 	job := func(generation int64, schedule string) *batchv1.CronJob {
 		c := &batchv1.CronJob{Spec: batchv1.CronJobSpec{Schedule: schedule}}
 		c.Spec.JobTemplate.Spec = batchv1.JobSpec{
@@ -123,7 +123,7 @@ func TestSetWarnings(t *testing.T) {
 	set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{Spec: corev1.PersistentVolumeClaimSpec{
 		Resources: corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1500m")}},
 	}}}
-	warnings := statefulSets().Strategy.Warnings
+	warnings := statefulSets(Deps{}).Strategy.Warnings
 	const text = `.resources.requests[storage]: fractional byte value "1500m" is invalid, must be an integer`
 	if got := warnings(t.Context(), set, nil); !slices.Equal(got, []string{"spec.volumeClaimTemplates[0]" + text}) {
 		t.Errorf("of a new one: %q", got)

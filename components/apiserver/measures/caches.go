@@ -14,7 +14,7 @@ type CacheStats struct {
 	Resource schema.GroupResource
 	Objects  int
 	Bytes    int64 // in the store
-	Revision int64 // of the last change
+	Revision int64 // at which the cache is known to be what the store was
 	Events   int64 // received since the start
 	Capacity int   // events that are remembered at most
 	Counts   cache.Counts
@@ -33,16 +33,21 @@ var (
 	indexLabels = []string{"group", "resource", "index"}
 )
 
+// revisionRange is how far revisions are shown: what is larger would lose digits.
+const revisionRange = 1_000_000_000_000_000
+
 // The metrics of caches.
 var (
 	resourceObjects  = prometheus.NewDesc("apiserver_resource_objects", "Stored objects, by resource.", cacheLabels, nil)
 	storageObjects   = prometheus.NewDesc("apiserver_storage_objects", "Stored objects, by resource with its group.", []string{"resource"}, nil)
 	resourceSize     = prometheus.NewDesc("apiserver_resource_size_estimate_bytes", "Bytes that stored objects take, by resource.", cacheLabels, nil)
-	cacheRevision    = prometheus.NewDesc("apiserver_watch_cache_resource_version", "Last change that the cache knows of, by resource.", cacheLabels, nil)
+	cacheRevision    = prometheus.NewDesc("apiserver_watch_cache_resource_version", "Revision at which the cache is known to be what the store was, modulo 10^15, by resource.", cacheLabels, nil)
 	cacheEvents      = prometheus.NewDesc("apiserver_watch_cache_events_received_total", "Changes that the cache has seen, by resource.", cacheLabels, nil)
 	cacheLoads       = prometheus.NewDesc("apiserver_watch_cache_initializations_total", "How often the cache was filled, by resource.", cacheLabels, nil)
 	cacheDispatched  = prometheus.NewDesc("apiserver_watch_cache_events_dispatched_total", "Changes that the cache showed to those who watch, by resource.", cacheLabels, nil)
 	cacheConsistent  = prometheus.NewDesc("apiserver_watch_cache_consistent_read_total", "Reads that waited for the store's revision, by resource.", []string{"group", "resource", "success", "fallback"}, nil)
+	cacheTerminated  = prometheus.NewDesc("apiserver_terminated_watchers_total", "Watches that were ended as too much was left lying, by resource.", cacheLabels, nil)
+	storageUndecoded = prometheus.NewDesc("apiserver_storage_decode_errors_total", "Tries to decode what is stored that failed, by resource.", cacheLabels, nil)
 	cacheInitial     = prometheus.NewDesc("apiserver_init_events_total", "Events that told watches what there was when they began, by resource.", cacheLabels, nil)
 	cacheLists       = prometheus.NewDesc("apiserver_cache_list_total", "Lists, by resource and by the index that was used.", indexLabels, nil)
 	cacheFetched     = prometheus.NewDesc("apiserver_cache_list_fetched_objects_total", "Objects that lists looked at, by resource and index.", indexLabels, nil)
@@ -63,7 +68,8 @@ var (
 func (c *Caches) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{resourceObjects, storageObjects, resourceSize, cacheRevision, cacheEvents, cacheCapacity,
 		cacheLoads, cacheDispatched, cacheConsistent, cacheInitial, cacheLists, cacheFetched, cacheReturned,
-		storageEvents, storageLists, storageFetched, storageEvaluated, storageReturned, cacheWaits, storageBookmarks, storageChecks} {
+		storageEvents, storageLists, storageFetched, storageEvaluated, storageReturned, cacheWaits, storageBookmarks, storageChecks,
+		cacheTerminated, storageUndecoded} {
 		ch <- d
 	}
 }
@@ -80,7 +86,7 @@ func (c *Caches) Collect(ch chan<- prometheus.Metric) {
 			gauge(storageObjects, float64(s.Objects), joined(s.Resource))
 			gauge(resourceSize, float64(s.Bytes), group, resource)
 		}
-		gauge(cacheRevision, float64(s.Revision), group, resource)
+		gauge(cacheRevision, float64(s.Revision%revisionRange), group, resource)
 		gauge(cacheCapacity, float64(s.Capacity), group, resource)
 		c.count(ch, &s)
 	}
@@ -104,8 +110,12 @@ func (c *Caches) count(ch chan<- prometheus.Metric, s *CacheStats) {
 			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n.Loaded), s.Resource.Group, s.Resource.Resource)
 		}
 	}
-	counter(cacheConsistent, n.Consistent-n.Failed, "true", "false")
+	counter(cacheConsistent, n.Consistent, "true", "false")
 	counter(cacheConsistent, n.Failed, "false", "false")
+	counter(cacheConsistent, n.FellBack, "true", "true")
+	counter(cacheConsistent, n.FellFailing, "false", "true")
+	counter(cacheTerminated, n.Behind)
+	counter(storageUndecoded, n.Undecodable)
 	counter(storageChecks, n.Same, "success")
 	counter(storageChecks, n.Different, "failure")
 	counter(storageChecks, n.Unchecked, "error")

@@ -164,3 +164,14 @@ func Graph(registry prometheus.Registerer) func(operation string, took time.Dura
 		duration.WithLabelValues(operation).Observe(took.Seconds())
 	}
 }
+
+// Certificates returns what takes how long the certificates are still good that clients show, request by request.
+func Certificates(registry prometheus.Registerer) func(remaining time.Duration) {
+	const hour, day = 60 * 60, 24 * 60 * 60
+	left := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "apiserver_client_certificate_expiration_seconds", Help: "How long the certificates that clients show are still good.",
+		Buckets: []float64{0, hour / 2, hour, 2 * hour, 6 * hour, 12 * hour, day, 2 * day, 4 * day, 7 * day, 30 * day, 90 * day, 180 * day, 360 * day},
+	})
+	registry.MustRegister(left)
+	return func(remaining time.Duration) { left.Observe(remaining.Seconds()) }
+}

@@ -142,13 +142,13 @@ func (c *content) find(path string) *groupVersion {
 // ServeHTTP answers GET.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c, others := s.content.Load(), *s.elsewhere.Load()
-	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
-	case path == "/openapi/v3":
+	switch r.URL.Path {
+	case "/openapi/v3":
 		c.serveIndex(w, r, others.pathsV3(r.Context()))
-	case path == "/openapi/v2":
+	case "/openapi/v2":
 		c.serveV2(w, r, others.documentsV2(r.Context()))
 	default:
-		path = strings.TrimPrefix(path, "/openapi/v3/")
+		path := strings.TrimPrefix(r.URL.Path, "/openapi/v3/") // as the index has it: what ends in a slash is not there
 		if source := others.find(path); source != nil {
 			c.serveElsewhere(w, r, path, source)
 			return

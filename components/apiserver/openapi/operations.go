@@ -230,7 +230,7 @@ func a(kind string) string {
 	switch {
 	case strings.HasSuffix(kind, "s") && !strings.HasSuffix(kind, "ss"):
 		return kind
-	case strings.ContainsRune("AEIOU", rune(kind[0])):
+	case strings.ContainsRune("AEIOUaeiou", rune(kind[0])):
 		return "an " + kind
 	}
 	return "a " + kind

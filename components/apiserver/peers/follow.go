@@ -67,15 +67,13 @@ func (p *Peers) holder(obj kinds.Object) string {
 	return lease.Name + " " + *lease.Spec.HolderIdentity
 }
 
-// asked are the group versions that an object makes be served.
+// asked are the group versions that an object is about.
 func asked(obj kinds.Object) []schema.GroupVersion {
 	var out []schema.GroupVersion
 	switch o := obj.(type) {
 	case *apiextensionsv1.CustomResourceDefinition:
 		for _, v := range o.Spec.Versions {
-			if v.Served {
-				out = append(out, schema.GroupVersion{Group: o.Spec.Group, Version: v.Name})
-			}
+			out = append(out, schema.GroupVersion{Group: o.Spec.Group, Version: v.Name}) // also if it isn't served any more: others may not know yet
 		}
 	case *apiregistrationv1.APIService:
 		if o.Spec.Service != nil {
@@ -204,7 +202,7 @@ func (p *Peers) discover(ctx context.Context, at, path string) (*apidiscoveryv2.
 	}
 	r.Header.Set(passedHeader, "true")
 	r.Header.Set("Accept", discovery.AcceptV2NoPeer+","+discovery.AcceptV2+","+discovery.AcceptV1)
-	as := transport.NewAuthProxyRoundTripper(user.APIServerUser, user.APIServerUser, []string{user.AllAuthenticated}, nil, p.transport)
+	as := transport.NewAuthProxyRoundTripper(user.APIServerUser, user.APIServerUser, []string{user.AllAuthenticated}, nil, p.transport.Load())
 	answer, err := as.RoundTrip(r)
 	if err != nil {
 		p.metrics.passedOn(http.StatusServiceUnavailable, schema.GroupVersionResource{})

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -20,12 +19,14 @@ import (
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/alive"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/internal/follow"
 )
 
 // Config of Peers.
@@ -39,11 +40,13 @@ type Config struct {
 	Prefix string
 	// Objects tells of the Leases of servers, and of definitions and APIServices.
 	Objects objects.Store
-	// CAFile is a PEM file with the authorities of the others' serving certificates. Without it nothing is passed on.
+	// CAFile is a PEM file with the authorities of the others' serving certificates, which is followed. Without it nothing is passed on.
 	CAFile string
 	// Certificate returns the client certificate that proves to the others that a request comes through an API server; it
 	// may return nil, and they then believe nothing of what they are told.
 	Certificate func() *tls.Certificate
+	// Dial connects to the others; nil does so straight.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Changed is told, one call at a time, of what the others serve, by their IDs. It must not change it.
 	Changed func(map[string][]apidiscoveryv2.APIGroupDiscovery)
 	Clock   clock.WithTicker
@@ -51,14 +54,15 @@ type Config struct {
 
 // Peers are the other API servers of the cluster, as this one sees them.
 type Peers struct {
-	config    Config
-	servers   *alive.Servers
-	transport *http.Transport // nil if nothing is passed on
-	metrics   metrics
-	looked    chan struct{} // poked when the servers are to be looked at again
-	hid       chan struct{} // poked when there is something else to hide
-	hidden    hidden
-	shown     atomic.Pointer[view]
+	config      Config
+	servers     *alive.Servers
+	authorities *follow.Files                  // nil if nothing is passed on
+	transport   atomic.Pointer[http.Transport] // by the newest of them
+	metrics     metrics
+	looked      chan struct{} // poked when the servers are to be looked at again
+	hid         chan struct{} // poked when there is something else to hide
+	hidden      hidden
+	shown       atomic.Pointer[view]
 }
 
 // view is what the others serve, by their IDs. It is replaced as a whole.
@@ -92,28 +96,36 @@ func New(config Config) (*Peers, error) {
 	if config.CAFile == "" {
 		return p, nil
 	}
-	pem, err := os.ReadFile(config.CAFile)
-	if err != nil {
+	var err error
+	if p.authorities, err = follow.New(p.trust, config.CAFile); err != nil {
 		return nil, fmt.Errorf("--peer-ca-file: %w", err)
 	}
+	return p, nil
+}
+
+// trust makes connections from now on be to those whom these authorities vouch for.
+func (p *Peers) trust(_ context.Context, contents [][]byte) error {
 	authorities := x509.NewCertPool()
-	if !authorities.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--peer-ca-file: %s holds no certificate", config.CAFile)
+	if !authorities.AppendCertsFromPEM(contents[0]) {
+		return follow.Useless(fmt.Errorf("%s holds no certificate", p.config.CAFile))
 	}
-	p.transport = &http.Transport{
-		DialContext:         (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-		TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 25,
+	// The defaults notice connections whose other end is gone without a word.
+	before := p.transport.Swap(utilnet.SetTransportDefaults(&http.Transport{
+		DialContext: p.config.Dial, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 25,
 		TLSClientConfig: &tls.Config{
 			MinVersion: tls.VersionTLS12, RootCAs: authorities, ServerName: serverName,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-				if c := config.Certificate(); c != nil {
+				if c := p.config.Certificate(); c != nil {
 					return c, nil
 				}
 				return &tls.Certificate{}, nil
 			},
 		},
+	}))
+	if before != nil {
+		before.CloseIdleConnections()
 	}
-	return p, nil
+	return nil
 }
 
 // Register registers the metrics.
@@ -128,8 +140,9 @@ func (p *Peers) Run(ctx context.Context) error {
 		p.stay(within)
 		return nil
 	})
-	if p.transport != nil {
-		defer p.transport.CloseIdleConnections()
+	if p.authorities != nil {
+		defer func() { p.transport.Load().CloseIdleConnections() }()
+		group.Go(func() error { return p.authorities.Run(within, p.config.Clock) })
 		p.feed(within, group)
 		group.Go(func() error {
 			p.follow(within)

@@ -1,6 +1,9 @@
 package peers
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,5 +39,10 @@ func TestAddressAsUpstream(t *testing.T) {
 	}
 	if at, err := p.addressOf(t.Context(), "apiserver-y"); err == nil {
 		t.Errorf("the address of nobody is %s", at)
+	}
+	w := httptest.NewRecorder()
+	(&pass{owner: p, serving: []string{"apiserver-y"}}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/apis/example.com/v1/widgets", nil))
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "Error getting ip and port info of the remote server while proxying") {
+		t.Errorf("passed on to nobody: %d %s", w.Code, w.Body)
 	}
 }

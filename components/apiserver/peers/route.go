@@ -75,8 +75,9 @@ func (p *pass) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return transport.NewAuthProxyRoundTripper(who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra(), via)
 	}
 	seen := &endpointmetrics.ResponseWriterDelegator{ResponseWriter: w}
-	h := proxy.NewUpgradeAwareHandler(location, user(p.owner.transport), true, false, responder{})
-	h.UpgradeTransport = proxy.NewUpgradeRequestRoundTripper(p.owner.transport, user(proxy.MirrorRequest))
+	via := p.owner.transport.Load()
+	h := proxy.NewUpgradeAwareHandler(location, user(via), true, false, answer.Passed{Request: r})
+	h.UpgradeTransport = proxy.NewUpgradeRequestRoundTripper(via, user(proxy.MirrorRequest))
 	h.ServeHTTP(responsewriter.WrapForHTTP1Or2(seen), passed)
 	p.owner.metrics.passedOn(seen.Status(), p.resource)
 }
@@ -94,12 +95,4 @@ func (p *pass) choose(r *http.Request) (string, error) {
 		last = err
 	}
 	return "", last
-}
-
-// responder answers a request that the other server didn't.
-type responder struct{}
-
-// Error implements proxy.ErrorResponder.
-func (responder) Error(w http.ResponseWriter, _ *http.Request, err error) {
-	http.Error(w, err.Error(), http.StatusServiceUnavailable)
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
+	jsonserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"sigs.k8s.io/yaml"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -83,14 +84,6 @@ func (s *Storage) encode(obj kinds.Object) (_ []byte, err error) {
 // version (a custom resource of that in which it lies), says so in its type meta, has its defaults, and has no resource
 // version.
 func (s *Storage) Decode(value []byte) (kinds.Object, error) {
-	obj, err := s.decode(value)
-	if err != nil && s.kind.Custom == nil {
-		err = fmt.Errorf("stored %s: %w", s.hub.Kind, err)
-	}
-	return obj, err
-}
-
-func (s *Storage) decode(value []byte) (kinds.Object, error) {
 	obj, version, err := s.read(value)
 	if err != nil {
 		return nil, err
@@ -153,14 +146,14 @@ func (s *Storage) read(value []byte) (kinds.Object, *kinds.Version, error) {
 }
 
 func (s *Storage) readJSON(value []byte) (kinds.Object, *kinds.Version, error) {
-	var meta runtime.TypeMeta
-	if err := json.Unmarshal(value, &meta); err != nil {
+	lies, err := jsonserializer.DefaultMetaFactory.Interpret(value) // whose words are upstream's
+	if err != nil {
 		return nil, nil, err
 	}
-	if meta.Kind == "" && s.kind.Custom != nil {
+	if lies.Kind == "" && s.kind.Custom != nil {
 		return nil, nil, runtime.NewMissingKindErr(string(value))
 	}
-	version, err := s.version(schema.FromAPIVersionAndKind(meta.APIVersion, meta.Kind))
+	version, err := s.version(*lies)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
 
+	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/spent"
 )
 
@@ -21,10 +22,21 @@ type asked struct {
 	user     user.Info // nil until it is known
 	entered  time.Time // the filter that is measured now
 	cut      bool      // its answer could not be sent to the end
+	early    bool      // it came before all that is served was known
+	got      stage     // how far it got
 	warnings warnings
 	trackers atomic.Pointer[request.LatencyTrackers]
 	times    *spent.Times // nil if nobody wants to know
 }
+
+// stage is how far a request gets, which its metrics tell: those that are refused before they are served aren't counted as served.
+type stage int
+
+const (
+	arrived stage = iota
+	queued        // it is known who asks; there may be too many requests
+	reached       // what serves it
+)
 
 type askedKey struct{}
 
@@ -75,6 +87,8 @@ func (a *asked) Value(key any) any {
 		return a.latencies()
 	case key == spent.Key{}:
 		return a.times
+	case key == answer.EarlyKey{}:
+		return a.early
 	case key == askedKey{}:
 		return a
 	}

@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
@@ -58,7 +60,21 @@ func (s *Server) audit(next http.Handler) http.Handler {
 
 // refuse answers a request that doesn't get past authentication.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	var h http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer.Error(w, r, err) })
+	s.refuseBy(w, r, func(w http.ResponseWriter, r *http.Request) { answer.Error(w, r, err) })
+}
+
+// refuseUnasked answers a request that doesn't get as far as authentication, of which the audit would tell otherwise.
+func (s *Server) refuseUnasked(w http.ResponseWriter, r *http.Request, err error) {
+	s.refuseBy(w, r, func(w http.ResponseWriter, r *http.Request) {
+		if event := audit.AuditContextFrom(r.Context()); event.Enabled() {
+			event.SetEventResponseStatus(&metav1.Status{Message: err.Error()})
+		}
+		answer.Error(w, r, err)
+	})
+}
+
+func (s *Server) refuseBy(w http.ResponseWriter, r *http.Request, answer http.HandlerFunc) {
+	var h http.Handler = answer
 	if s.config.Audit != nil {
 		h = s.config.Audit.Refused(h)
 	}

@@ -29,9 +29,10 @@ func (s *Server) chain(end http.Handler) http.Handler {
 		s.trace,
 		s.timed("audit", s.audit),
 		s.timed(s.config.Impersonation.Name, s.impersonate),
-		s.countInFlight,
+		s.countDropped,
 		s.takeTurns(),
 		s.spanned("authorization", s.authorize),
+		s.countReached,
 	}
 	for _, f := range slices.Backward(filters) {
 		end = f(end)

@@ -113,7 +113,7 @@ func (s *Server) withRequestInfo(next http.Handler) http.Handler {
 				http.StatusInternalServerError)
 			return
 		}
-		a := &asked{Context: r.Context(), info: info}
+		a := &asked{Context: r.Context(), info: info, early: s.config.Installed != nil && !s.config.Installed()}
 		if s.config.Audit != nil && info.Verb != "watch" {
 			a.times = &spent.Times{}
 		}
@@ -160,7 +160,7 @@ func (s *Server) withDeadline(next http.Handler) http.Handler {
 			if given := r.URL.Query().Get("timeout"); given != "" {
 				asked, err := time.ParseDuration(given)
 				if err != nil {
-					s.refuse(w, r, apierrors.NewBadRequest(
+					s.refuseUnasked(w, r, apierrors.NewBadRequest(
 						fmt.Sprintf("invalid timeout specified in the request URL - %v", err)))
 					return
 				}
@@ -224,21 +224,6 @@ func (s *Server) trace(next http.Handler) http.Handler {
 	return s.config.Tracing(next)
 }
 
-// countInFlight tells how many short requests there are, those that wait included.
-func (s *Server) countInFlight(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if info := infoOf(r); !LongRunning(r, info) {
-			gauge := s.metrics.mutating
-			if reads(info) {
-				gauge = s.metrics.reading
-			}
-			gauge.Inc()
-			defer gauge.Dec()
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 // limitInFlight sees to it that not too many short requests are served at a time, where there is no fairness: it answers the others
 // with 429, but for those of the masters of the system, who are counted and never refused: so an overload can be looked at.
 func (s *Server) limitInFlight(next http.Handler) http.Handler {
@@ -246,9 +231,9 @@ func (s *Server) limitInFlight(next http.Handler) http.Handler {
 	mutating := slots(s.config.MaxMutatingInFlight)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := infoOf(r)
-		pool := mutating
+		pool, most := mutating, &s.peaks.mutating
 		if reads(info) {
-			pool = reading
+			pool, most = reading, &s.peaks.reading
 		}
 		if pool == nil || LongRunning(r, info) {
 			next.ServeHTTP(w, r)
@@ -256,14 +241,17 @@ func (s *Server) limitInFlight(next http.Handler) http.Handler {
 		}
 		select {
 		case pool <- struct{}{}:
-			defer func() { <-pool }()
+			most.note(len(pool))
+			defer func() {
+				<-pool
+				most.note(len(pool))
+			}()
 			next.ServeHTTP(w, r)
 		default:
 			if isMaster(r) {
 				next.ServeHTTP(w, r)
 				return
 			}
-			endpointmetrics.RecordDroppedRequest(r, info, endpointmetrics.APIServerComponent, !reads(info))
 			endpointmetrics.RecordRequestTermination(r, info, endpointmetrics.APIServerComponent, http.StatusTooManyRequests)
 			w.Header().Set("Retry-After", "1")
 			http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)

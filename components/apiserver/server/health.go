@@ -18,10 +18,10 @@ func (s *Server) installHealth() {
 		}
 		return nil
 	}}
-	ready := slices.Concat([]health.Check{health.Ping()}, s.config.Ready, s.config.More, []health.Check{shutdown})
+	ready := slices.Concat([]health.Check{health.Ping()}, s.config.Ready, []health.Check{shutdown})
 	s.installChecks("livez", live)
 	s.installChecks("readyz", ready)
-	s.installChecks("healthz", slices.Concat(live, s.config.More))
+	s.installChecks("healthz", append([]health.Check{health.Ping()}, s.config.Health...))
 }
 
 func (s *Server) installChecks(name string, checks []health.Check) {

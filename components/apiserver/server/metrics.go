@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
@@ -20,7 +21,6 @@ type metrics struct {
 	requests    *prometheus.CounterVec
 	series      memo[served, *series] // of the vectors below
 	duration    *prometheus.HistogramVec
-	inFlight    *prometheus.GaugeVec
 	longRunning *prometheus.GaugeVec
 	size        *prometheus.HistogramVec
 	sli         *prometheus.HistogramVec
@@ -29,8 +29,6 @@ type metrics struct {
 	validated   memo[string, prometheus.Observer] // of validation
 	handshakes  handshakes
 	access      *accessMetrics
-	mutating    prometheus.Gauge // of inFlight
-	reading     prometheus.Gauge
 	own         *prometheus.CounterVec
 	started     time.Time // the process, as near as it matters
 }
@@ -47,10 +45,6 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 			Help:    "Time from the first byte of a request to the end of its response.",
 			Buckets: []float64{0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45, 60},
 		}, []string{"verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component"}),
-		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "apiserver_current_inflight_requests",
-			Help: "Short requests being served.",
-		}, []string{"request_kind"}),
 		longRunning: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "apiserver_longrunning_requests",
 			Help: "Watches and connections being served.",
@@ -62,8 +56,7 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 		}, []string{"verb", "group", "version", "resource", "subresource", "scope", "component"}),
 	}
 	m.addMore()
-	m.mutating, m.reading = m.inFlight.WithLabelValues(kindMutating), m.inFlight.WithLabelValues(kindReadOnly)
-	registry.MustRegister(m.requests, m.duration, m.inFlight, m.longRunning, m.size, m.sli, m.bodies, m.validation, m.own, m.handshakes.failed)
+	registry.MustRegister(m.requests, m.duration, m.longRunning, m.size, m.sli, m.bodies, m.validation, m.own, m.handshakes.failed)
 	m.access = newAccessMetrics(registry)
 	return m
 }
@@ -71,7 +64,12 @@ func newMetrics(registry *prometheus.Registry) *metrics {
 // component is what label component says of requests for resources.
 const component = "apiserver"
 
-// withMetrics counts and times requests.
+// counts tells whether requests are counted by the resource that they name.
+func (s *Server) counts(info *request.RequestInfo) bool {
+	return info.IsResourceRequest && (s.config.Serves == nil || s.config.Serves(info))
+}
+
+// withMetrics counts and times requests that are served, and counts those that are dropped as there are too many.
 func (s *Server) withMetrics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := infoOf(r)
@@ -79,36 +77,75 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 			s.countPath(w, r, next)
 			return
 		}
-		if s.config.Serves != nil && !s.config.Serves(info) {
+		if !s.counts(info) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		of := servedOf(r, info)
-		if LongRunning(r, info) {
+		a, of := askedOf(r), servedOf(r, info)
+		counted := s.routed(of, info)
+		start := time.Now()
+		record := &recorder{ResponseWriter: w}
+		defer s.noteEnd(r, a, record, counted.verb, of.group, of.resource, of.subresource)
+		defer func() {
+			switch {
+			case a.got == reached:
+				s.metrics.noteServed(r, counted, record, time.Since(start))
+			case a.got == queued && record.code == http.StatusTooManyRequests:
+				s.metrics.requests.WithLabelValues(of.verb, of.dryRun, of.group, of.version, of.resource, of.subresource, of.scope, component, "429").Inc()
+			}
+		}()
+		next.ServeHTTP(record, r)
+	})
+}
+
+// noteServed counts a request for a resource.
+func (m *metrics) noteServed(r *http.Request, of served, record *recorder, took time.Duration) {
+	series := m.series.get(of, m.newSeries)
+	series.requests.get(record.status(), series.counter).Inc()
+	series.duration.Observe(took.Seconds())
+	m.noteValidation(r)
+	if series.sli != nil {
+		series.sli.Observe(ours(r, took).Seconds())
+	}
+	if r.ContentLength > 0 {
+		info := infoOf(r)
+		m.bodies.WithLabelValues(info.APIGroup, info.Resource, info.Verb).Observe(float64(r.ContentLength))
+	}
+	if series.size != nil {
+		series.size.Observe(float64(record.size))
+	}
+}
+
+// countDropped notes that a request gets as far as to where there may be too many, and counts those that are dropped there and are for
+// no resource.
+func (s *Server) countDropped(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := askedOf(r)
+		a.got = queued
+		if a.info.IsResourceRequest {
+			next.ServeHTTP(w, r)
+			return
+		}
+		record := &recorder{ResponseWriter: w}
+		next.ServeHTTP(record, r)
+		if a.got == queued && record.code == http.StatusTooManyRequests {
+			s.metrics.requests.WithLabelValues(methodOf(r), dryRunOf(r), "", "", "", "", "", component, "429").Inc()
+		}
+	})
+}
+
+// countReached notes that a request is served, and tells how many there are that take long.
+func (s *Server) countReached(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a := askedOf(r)
+		a.got = reached
+		if LongRunning(r, a.info) && s.counts(a.info) {
+			of := servedOf(r, a.info)
 			gauge := s.metrics.longRunning.WithLabelValues(of.verb, of.group, of.version, of.resource, of.subresource, of.scope, component)
 			gauge.Inc()
 			defer gauge.Dec()
 		}
-		start := time.Now()
-		record := &recorder{ResponseWriter: w}
-		defer s.noteEnd(r, info, record, of.verb, of.group, of.resource, of.subresource)
-		defer func() {
-			series := s.metrics.series.get(of, s.metrics.newSeries)
-			series.requests.get(record.status(), series.counter).Inc()
-			took := time.Since(start)
-			series.duration.Observe(took.Seconds())
-			s.metrics.noteValidation(r)
-			if series.sli != nil {
-				series.sli.Observe(ours(r, took).Seconds())
-			}
-			if r.ContentLength > 0 {
-				s.metrics.bodies.WithLabelValues(info.APIGroup, info.Resource, info.Verb).Observe(float64(r.ContentLength))
-			}
-			if series.size != nil {
-				series.size.Observe(float64(record.size))
-			}
-		}()
-		next.ServeHTTP(record, r)
+		next.ServeHTTP(w, r)
 	})
 }
 
@@ -151,14 +188,30 @@ func scopeOf(info *request.RequestInfo) string {
 	return "cluster"
 }
 
-// verbOf is the verb in the form of metrics.
-func verbOf(info *request.RequestInfo) string {
+// verbOf is the verb of a request for a resource in the form of metrics.
+func verbOf(r *http.Request, info *request.RequestInfo) string {
+	switch info.Subresource {
+	case "attach", "exec", "log", "portforward", "proxy":
+		return "CONNECT"
+	}
 	switch info.Verb {
 	case "create":
 		return "POST"
 	case "update":
 		return "PUT"
-	case "get", "list", "watch", "patch", "delete", "deletecollection", "post", "put", "proxy", "head", "options":
+	case "patch":
+		if r.Header.Get("Content-Type") == string(types.ApplyPatchType) {
+			return "APPLY"
+		}
+		return "PATCH"
+	case "delete", "deletecollection":
+		return "DELETE"
+	case "list":
+		if info.Name != "" { // by a selector
+			return "GET"
+		}
+		return "LIST"
+	case "get", "watch":
 		return strings.ToUpper(info.Verb)
 	}
 	return "other"
@@ -167,12 +220,13 @@ func verbOf(info *request.RequestInfo) string {
 // recorder notes the status and the size of a response.
 type recorder struct {
 	http.ResponseWriter
-	code int
-	size int64
+	code  int
+	size  int64
+	taken bool // the connection was: what is answered on it is for others to know
 }
 
 func (r *recorder) status() int {
-	if r.code == 0 {
+	if r.code == 0 && !r.taken {
 		return http.StatusOK
 	}
 	return r.code
@@ -196,7 +250,7 @@ func (r *recorder) Flush() { _ = http.NewResponseController(r.ResponseWriter).Fl
 
 // Hijack implements http.Hijacker, for connections that are upgraded.
 func (r *recorder) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	r.code = http.StatusSwitchingProtocols
+	r.taken = true
 	return http.NewResponseController(r.ResponseWriter).Hijack()
 }
 

@@ -15,12 +15,6 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// The values of label request_kind.
-const (
-	kindMutating = "mutating"
-	kindReadOnly = "readOnly"
-)
-
 func (m *metrics) addMore() {
 	m.sli = prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "apiserver_request_sli_duration_seconds",
@@ -73,21 +67,21 @@ func ours(r *http.Request, took time.Duration) time.Duration {
 
 // noteEnd counts a request that the server ended for its own good, or that comes from itself. It is deferred, as it looks at what
 // panics.
-func (s *Server) noteEnd(r *http.Request, info *request.RequestInfo, record *recorder, verb, group, resource, subresource string) {
+func (s *Server) noteEnd(r *http.Request, a *asked, record *recorder, verb, group, resource, subresource string) {
 	fate := "ok"
 	if p := recover(); p != nil {
 		fate = "panic"
 		if p == http.ErrAbortHandler {
-			endpointmetrics.RecordRequestAbort(r, info)
+			endpointmetrics.RecordRequestAbort(r, a.info)
 		}
 		defer panic(p)
 	}
 	ctx := r.Context()
-	if who, ok := request.UserFrom(ctx); ok && who.GetName() == user.APIServerUser {
+	if who, ok := request.UserFrom(ctx); ok && who.GetName() == user.APIServerUser && a.got == reached {
 		s.metrics.own.WithLabelValues(verb, group, resource, subresource).Inc()
 	}
 	if record.code == http.StatusGatewayTimeout && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		endpointmetrics.RecordRequestTermination(r, info, endpointmetrics.APIServerComponent, record.code)
+		endpointmetrics.RecordRequestTermination(r, a.info, endpointmetrics.APIServerComponent, record.code)
 		endpointmetrics.RecordRequestPostTimeout(endpointmetrics.PostTimeoutSourceTimeoutHandler, fate)
 	}
 }
@@ -124,9 +118,12 @@ func (s *Server) countPath(w http.ResponseWriter, r *http.Request, next http.Han
 		next.ServeHTTP(w, r)
 		return
 	}
-	start, record, method := time.Now(), &recorder{ResponseWriter: w}, methodOf(r)
-	defer s.noteEnd(r, infoOf(r), record, method, "", "", path)
+	a, start, record, method := askedOf(r), time.Now(), &recorder{ResponseWriter: w}, methodOf(r)
+	defer s.noteEnd(r, a, record, method, "", "", path)
 	defer func() {
+		if a.got != reached {
+			return
+		}
 		took := time.Since(start).Seconds()
 		s.metrics.requests.WithLabelValues(method, "", "", "", "", path, "", by, strconv.Itoa(record.status())).Inc()
 		s.metrics.duration.WithLabelValues(method, "", "", "", "", path, "", by).Observe(took)

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"quintet.dev/quintet/components/apiserver/handlers/answer"
 )
 
 // Mux maps the paths that are not resources. Unlike http.ServeMux it never redirects, and it can list its paths, as the
@@ -68,7 +70,7 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	http.NotFound(w, r)
+	answer.Unknown(w, r)
 }
 
 // handles lets libraries install what they serve.

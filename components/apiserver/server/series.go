@@ -3,7 +3,6 @@ package server
 import (
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/endpoints/request"
@@ -13,11 +12,22 @@ import (
 type served struct{ verb, dryRun, group, version, resource, subresource, scope string }
 
 func servedOf(r *http.Request, info *request.RequestInfo) served {
-	verb := verbOf(info)
-	if verb == "PATCH" && strings.HasPrefix(r.Header.Get("Content-Type"), "application/apply-patch") {
-		verb = "APPLY"
+	return served{verbOf(r, info), dryRunOf(r), info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scopeOf(info)}
+}
+
+// routed is by what a request is counted that is served. With upstream, routes of built-in kinds go by the path alone: a list or a watch
+// of the one object that a selector names is counted as others are, while all else takes it for a request for that object.
+func (s *Server) routed(of served, info *request.RequestInfo) served {
+	switch {
+	case info.Verb != "list" && info.Verb != "watch", info.Name == "", len(info.Parts) > 1, s.config.Defined != nil && s.config.Defined(info):
+		return of
+	case info.Verb == "list":
+		of.verb = "LIST"
 	}
-	return served{verb, dryRunOf(r), info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scopeOf(info)}
+	all := *info
+	all.Name = ""
+	of.scope = scopeOf(&all)
+	return of
 }
 
 // series are the metrics of such requests: to find one by its labels costs more than to count.
@@ -37,7 +47,7 @@ func (m *metrics) newSeries(of served) *series {
 	if of.verb != "WATCH" && of.dryRun == "" {
 		s.sli = m.sli.WithLabelValues(of.verb, of.group, of.version, of.resource, of.subresource, of.scope, component)
 	}
-	if of.verb == "GET" || of.verb == "LIST" || of.verb == "WATCH" {
+	if of.verb == "GET" || of.verb == "LIST" || of.verb == "WATCH" || of.subresource == "log" {
 		s.size = m.size.WithLabelValues(of.verb, of.group, of.version, of.resource, of.subresource, of.scope, component)
 	}
 	return s

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"k8s.io/component-base/metrics/prometheus/slis"
 	"k8s.io/utils/clock"
 
+	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/internal/health"
 )
 
@@ -60,8 +62,12 @@ type Config struct {
 	// Serves tells whether there is such a resource, of which requests are counted: those for others could have any number
 	// of names. nil counts all.
 	Serves func(info *request.RequestInfo) bool
+	// Defined tells whether the resource is one of a definition; nil says that none is.
+	Defined func(info *request.RequestInfo) bool
 	// Route returns what serves a request in the place of both, or nil; it may be nil itself.
 	Route func(r *http.Request) http.Handler
+	// Installed tells whether all is known that is served, custom resources and other servers' APIs included; nil means that it is.
+	Installed func() bool
 
 	// MaxInFlight and MaxMutatingInFlight bound the short requests served at a time; 0 means no bound.
 	MaxInFlight, MaxMutatingInFlight int
@@ -70,14 +76,11 @@ type Config struct {
 	// MaxStreams bounds the requests at a time on a connection of HTTP/2; 0 means a thousand.
 	MaxStreams int
 	Shutdown   Shutdown
-	// Clock is the real one if nil. It tells when the Delay of the shutdown is over.
-	Clock clock.Clock
+	// Clock is the real one if nil.
+	Clock clock.WithTicker
 
-	// Live and Ready are the named checks of /livez and /readyz, in the order in which they are shown.
-	Live, Ready []health.Check
-	// More are checks of what the server depends on, but can't mend by starting anew: they are shown with /readyz and
-	// /healthz.
-	More []health.Check
+	// Live, Health and Ready are the named checks of /livez, /healthz and /readyz, in the order in which they are shown.
+	Live, Health, Ready []health.Check
 	// Registry takes the server's metrics, and is what /metrics shows.
 	Registry *prometheus.Registry
 	// Gatherers are what else /metrics shows.
@@ -87,11 +90,13 @@ type Config struct {
 
 // Server is the front of one API server.
 type Server struct {
-	config   Config
-	http     *http.Server
-	metrics  *metrics
-	stopping atomic.Bool
-	active   atomic.Int64 // requests under way
+	config    Config
+	http      *http.Server
+	metrics   *metrics
+	stopping  atomic.Bool
+	active    atomic.Int64 // requests under way
+	peaks     peaks
+	answering answering
 	// lastWords is the constant, but for tests.
 	lastWords time.Duration
 	closing   chan struct{}   // closed when no more requests are taken
@@ -118,7 +123,7 @@ func New(config Config) (*Server, error) {
 	if config.Paths == nil {
 		config.Paths = NewMux()
 	}
-	s := &Server{config: config, closing: make(chan struct{}), lastWords: lastWords}
+	s := &Server{config: config, closing: make(chan struct{}), lastWords: lastWords, answering: answering{conns: map[net.Conn]struct{}{}}}
 	s.stop, s.stopNow = context.WithCancel(context.Background())
 	s.metrics = newMetrics(config.Registry)
 	s.installHealth()
@@ -135,6 +140,7 @@ func New(config Config) (*Server, error) {
 		IdleTimeout:       90 * time.Second,
 		MaxHeaderBytes:    1 << 20,
 		ErrorLog:          log.New(&s.metrics.handshakes, "", 0),
+		ConnState:         s.answering.note,
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams:          config.MaxStreams,
 			SendPingTimeout:               pingAfter,
@@ -162,6 +168,13 @@ func (s *Server) Handler() http.Handler { return s.http.Handler }
 // Run serves until ctx ends, then lets short requests under way finish, tells watches to end, and returns.
 func (s *Server) Run(ctx context.Context) error {
 	s.http.BaseContext = func(net.Listener) context.Context { return context.WithoutCancel(ctx) }
+	if s.config.Fairness == nil {
+		telling, told := context.WithCancel(context.WithoutCancel(ctx))
+		var peaks sync.WaitGroup
+		peaks.Go(func() { s.tellPeaks(telling) })
+		defer peaks.Wait()
+		defer told()
+	}
 	served := make(chan error, 1)
 	go func() {
 		if s.config.TLS != nil {
@@ -192,7 +205,7 @@ func (s *Server) dispatch(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if strings.HasPrefix(r.URL.Path, "//") { // which tells of a resource when it is taken apart, but is no path of one
-		http.NotFound(w, r)
+		answer.Unknown(w, r)
 		return
 	}
 	if info := infoOf(r); info.IsResourceRequest {

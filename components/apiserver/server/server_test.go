@@ -67,7 +67,7 @@ func TestChain(t *testing.T) {
 		"forbidden":   {"/api/v1/namespaces/x/secrets/s", 403, `secrets \"s\" is forbidden: User \"alice\" cannot get resource \"secrets\" in API group \"\" in the namespace \"x\"`},
 		"no path":     {"/nothing", 404, "404 page not found"},
 		"bad timeout": {"/api/v1/pods?timeout=soon", 400, "invalid timeout specified"},
-		"metrics":     {"/metrics", 200, `apiserver_request_total{code="403",component="apiserver",dry_run="",group="",resource="secrets",scope="resource",subresource="",verb="GET",version="v1"} 1`},
+		"metrics":     {"/metrics", 200, `apiserver_request_total{code="200",component="apiserver",dry_run="",group="",resource="pods",scope="resource",subresource="",verb="GET",version="v1"} 1`},
 	}
 	for _, name := range []string{"served", "forbidden", "no path", "bad timeout", "metrics"} {
 		c := cases[name]

@@ -3,18 +3,22 @@ package server
 import (
 	"context"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/apiserver/pkg/server/filters"
 	"k8s.io/klog/v2"
 )
 
-// Shutdown says how a server ends: it says so at /readyz, serves on for Delay, takes no more requests, finishes those under
-// way, and ends watches.
+// Shutdown says how a server ends: it says so at /readyz, serves on for Delay and until it has Left, takes no more requests, finishes
+// those under way, and ends watches.
 type Shutdown struct {
 	// Delay gives load balancers time to look elsewhere.
 	Delay time.Duration
+	// Left ends the wait for the cluster to be told that the server goes, which takes no longer than Drain; nil waits for nothing.
+	Left <-chan struct{}
 	// RetryAfter answers new requests with 429 during the drain, instead of closing the port.
 	RetryAfter bool
 	// WatchGrace is the time over which watches are ended, each at a random moment; 0 ends all at once.
@@ -43,6 +47,14 @@ func (s *Server) shutDown(ctx context.Context, served <-chan error) error {
 		case <-s.config.Clock.After(how.Delay):
 		}
 	}
+	if how.Left != nil {
+		select {
+		case err := <-served:
+			return err
+		case <-how.Left:
+		case <-s.config.Clock.After(how.Drain):
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, how.Drain+how.WatchGrace)
 	defer cancel()
 	close(s.closing)
@@ -58,21 +70,46 @@ func (s *Server) shutDown(ctx context.Context, served <-chan error) error {
 // way on them.
 const linger = 100 * time.Millisecond
 
-// drain waits for the requests under way. It doesn't wait for all connections to be closed, as clients with HTTP/2 would
-// take a second for that.
+// drain waits for the requests under way, and until their answers are sent. It doesn't wait for all connections to be closed, as
+// clients with HTTP/2 would take a second for that.
 func (s *Server) drain(ctx context.Context) {
-	ticker := time.NewTicker(linger)
+	ticker := time.NewTicker(linger / 2)
 	defer ticker.Stop()
-	for {
+	quiet := 0 // looks at which there was nothing to do; the end of an answer is flushed right after the first
+	for quiet < 2 {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			if s.active.Load() == 0 {
-				return
+			quiet++
+			if s.active.Load() > 0 || s.answering.any() {
+				quiet = 0
 			}
 		}
 	}
+}
+
+// answering are the connections on which something is asked, or is being answered: handlers end before their answers are sent.
+type answering struct {
+	mu    sync.Mutex
+	conns map[net.Conn]struct{}
+}
+
+// note is an http.Server's ConnState.
+func (a *answering) note(conn net.Conn, state http.ConnState) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if state == http.StateActive {
+		a.conns[conn] = struct{}{}
+		return
+	}
+	delete(a.conns, conn)
+}
+
+func (a *answering) any() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.conns) > 0
 }
 
 // endInTurn ends a watch at some moment of the grace that watches have.

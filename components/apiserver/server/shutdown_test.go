@@ -2,10 +2,13 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"io"
 	"net/http"
 	"testing"
 	"time"
+
+	"golang.org/x/net/http2"
 )
 
 // TestWatchGrace: watches of a server that ends go on for some part of their grace, and Run waits for them.
@@ -61,5 +64,69 @@ func TestWatchGrace(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestTheClusterIsToldFirst: the port is open until nobody is sent to it any more.
+func TestTheClusterIsToldFirst(t *testing.T) {
+	left := make(chan struct{})
+	s := serverOf(t, ok, func(c *Config) { c.Shutdown.Left = left })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	cancel()
+	select {
+	case left <- struct{}{}:
+	case <-s.closing:
+		t.Error("no more requests are taken, but the server has not left")
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTheEndOfAnAnswerIsSent: that its handler has ended doesn't mean that the client has it.
+func TestTheEndOfAnAnswerIsSent(t *testing.T) {
+	s := serverOf(t, ok, withHTTP2(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	conn, err := tls.Dial("tcp", s.config.Listener.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	requestWithin(t, conn, "/api/v1/pods", 0)
+	framer := http2.NewFramer(conn, conn)
+	var answer string
+	for ended := false; !ended; {
+		frame, err := framer.ReadFrame()
+		if err != nil {
+			t.Fatalf("the connection ended: %v", err)
+		}
+		switch f := frame.(type) {
+		case *http2.HeadersFrame:
+			cancel() // the rest of the answer has no room yet
+		case *http2.GoAwayFrame:
+			select {
+			case err := <-done:
+				t.Fatalf("Run has returned: %v", err)
+			case <-time.After(3 * linger): // by when it would have, if it waited for handlers alone
+			}
+			if err := framer.WriteWindowUpdate(1, 100); err != nil {
+				t.Fatal(err)
+			}
+		case *http2.DataFrame:
+			answer += string(f.Data())
+			ended = f.StreamEnded()
+		}
+	}
+	if answer != "ok" {
+		t.Errorf("got %q", answer)
+	}
+	_ = conn.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -29,22 +29,7 @@ func TestStalledPeersAreLetGo(t *testing.T) {
 				return
 			}
 		}
-	}, func(c *Config) {
-		ca, err := certs.NewAuthority("ca")
-		if err != nil {
-			t.Fatal(err)
-		}
-		pair, err := ca.Serving("localhost", "localhost")
-		if err != nil {
-			t.Fatal(err)
-		}
-		certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}}
-		c.RequestTimeout = time.Hour // it is not by this that it ends
-	})
+	}, withHTTP2(t), func(c *Config) { c.RequestTimeout = time.Hour }) // it is not by this that it ends
 	s.http.HTTP2.SendPingTimeout, s.http.HTTP2.PingTimeout = time.Second, time.Second
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -56,7 +41,7 @@ func TestStalledPeersAreLetGo(t *testing.T) {
 	}
 	defer raw.Close()
 	conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
-	stallingRequest(t, conn, "/api/v1/pods")
+	requestWithin(t, conn, "/api/v1/pods", 1<<31-1)
 	select {
 	case err := <-ended:
 		if err == nil {
@@ -71,8 +56,28 @@ func TestStalledPeersAreLetGo(t *testing.T) {
 	}
 }
 
-// stallingRequest sends a request on a new connection of HTTP/2, with room for the largest answer, and reads nothing.
-func stallingRequest(t *testing.T, conn io.Writer, path string) {
+// withHTTP2 serves HTTP/2 alone.
+func withHTTP2(t *testing.T) func(*Config) {
+	t.Helper()
+	ca, err := certs.NewAuthority("ca")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := ca.Serving("localhost", "localhost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := tls.X509KeyPair(pair.Cert, pair.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(c *Config) {
+		c.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, NextProtos: []string{"h2"}}
+	}
+}
+
+// requestWithin sends a request on a new connection of HTTP/2, with room for so many bytes of an answer, and reads nothing.
+func requestWithin(t *testing.T, conn io.Writer, path string, room uint32) {
 	t.Helper()
 	var fields bytes.Buffer
 	encoder := hpack.NewEncoder(&fields)
@@ -86,7 +91,7 @@ func stallingRequest(t *testing.T, conn io.Writer, path string) {
 	for _, send := range []func() error{
 		func() error { _, err := io.WriteString(all, http2.ClientPreface); return err },
 		func() error {
-			return framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1<<31 - 1})
+			return framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: room})
 		},
 		func() error { return framer.WriteWindowUpdate(0, 1<<30) },
 		func() error {

@@ -51,7 +51,8 @@ type Allocator struct {
 	// pending are addresses and ports taken for writes that haven't ended: Repair leaves them alone.
 	pendingIPs   map[string]int
 	pendingPorts map[int]int
-	suspects     map[int]bool // ports that were taken and had no owner when Repair last looked
+	suspects     map[int]int   // how often Repair has seen ports in a row that were taken and had no owner
+	untold       []missingPort // what Prepare has found
 	again        *agenda
 	events       Events // of repairs, which are one after the other
 }

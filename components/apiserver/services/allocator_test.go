@@ -13,6 +13,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -34,13 +35,16 @@ func newFixture(t *testing.T, ports int, cidrs ...string) *fixture {
 	f := &fixture{objects: &objectstest.Store{}}
 	c := Config{
 		Objects: f.objects, FirstNodePort: 30000, NodePorts: ports,
-		Ranges: &StoredRange{Store: store, Key: "/registry/ranges/servicenodeports", Range: fmt.Sprintf("30000-%d", 29999+ports)},
+		Ranges: &StoredRange{Store: store, Key: "/registry/ranges/servicenodeports", Range: utilnet.PortRange{Base: 30000, Size: ports}},
 	}
 	for _, s := range cidrs {
 		c.CIDRs = append(c.CIDRs, netip.MustParsePrefix(s))
 	}
 	var err error
 	if f.Allocator, err = New(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Prepare(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -396,7 +400,7 @@ func TestRepair(t *testing.T) {
 	f.write(t, lost, nil)
 	f.objects.Remove(services, "default", "lost") // as a crash leaves it
 	f.expect(t, 2, 2)
-	for _, ports := range []int{2, 1} {
+	for _, ports := range []int{2, 2, 1} {
 		if err := f.Repair(context.Background()); err != nil {
 			t.Fatal(err)
 		}

@@ -23,6 +23,10 @@ func (dead) Update(ctx context.Context, _ func(*big.Int) error) error {
 	return ctx.Err()
 }
 
+func (d dead) Rebuild(ctx context.Context, change func(*big.Int) error) error {
+	return d.Update(ctx, change)
+}
+
 func (dead) Get(ctx context.Context) (*big.Int, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()

@@ -17,6 +17,7 @@ type metrics struct {
 	ips, ipErrors     *prometheus.CounterVec
 	duration          *prometheus.HistogramVec
 	ports, portErrors *prometheus.CounterVec
+	portRepairs       *prometheus.CounterVec
 	repairErrors      prometheus.Counter
 }
 
@@ -49,6 +50,9 @@ func newMetrics(a *Allocator) *metrics {
 		}, []string{"cidr"}),
 		ports:      counter("nodeport_allocator_allocation_total", "Node ports that were given.", "scope"),
 		portErrors: counter("nodeport_allocator_allocation_errors_total", "Node ports that could not be given.", "scope"),
+		portRepairs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "apiserver_nodeport_repair_port_errors_total", Help: "Node ports that repairs found not to be in order, by what was wrong.",
+		}, []string{"type"}),
 		repairErrors: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "apiserver_nodeport_repair_reconcile_errors_total", Help: "Repairs of node ports that failed.",
 		}),
@@ -81,7 +85,7 @@ func (m *metrics) tookPorts(requests []*request, err error) {
 }
 
 func (m *metrics) parts() []prometheus.Collector {
-	return []prometheus.Collector{m.ips, m.ipErrors, m.duration, m.ports, m.portErrors, m.repairErrors}
+	return []prometheus.Collector{m.ips, m.ipErrors, m.duration, m.ports, m.portErrors, m.portRepairs, m.repairErrors}
 }
 
 // Describe implements prometheus.Collector.

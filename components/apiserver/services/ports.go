@@ -18,9 +18,11 @@ var errPortTaken = errors.New("provided port is already allocated")
 
 // Ranges keeps one bitmap in the store.
 type Ranges interface {
-	// Update lets change set and clear bits, again when another writer was faster; the bitmap is created empty. Nothing
-	// is written when change returns an error, which is then returned, or leaves the bits as they are.
+	// Update lets change set and clear bits, again when another writer was faster. Nothing is written when change returns
+	// an error, which is then returned, or leaves the bits as they are. It fails where there is no bitmap of the range.
 	Update(ctx context.Context, change func(bits *big.Int) error) error
+	// Rebuild does so too where there is no bitmap, or one of another range: of that, it begins with what both ranges have.
+	Rebuild(ctx context.Context, change func(bits *big.Int) error) error
 	// Get returns the bitmap as it is stored.
 	Get(ctx context.Context) (*big.Int, error)
 }
@@ -90,6 +92,9 @@ func (t *transaction) takeAll(requests []*request) error {
 	})
 	if err != nil {
 		t.allocator.hold(nil, held, -1)
+		if errors.Is(err, errNoRange) || errors.Is(err, errOtherRange) {
+			return requests[0].fail(err)
+		}
 		return err
 	}
 	t.takenPorts = held
@@ -161,7 +166,7 @@ func (p *ports) pick(bits *big.Int, want int) (int, error) {
 }
 
 func (p *ports) release(ctx context.Context, list []int) error {
-	return p.ranges.Update(ctx, func(bits *big.Int) error {
+	err := p.ranges.Update(ctx, func(bits *big.Int) error {
 		for _, port := range list {
 			if i := port - p.first; i >= 0 && i < p.size {
 				bits.SetBit(bits, i, 0)
@@ -169,6 +174,10 @@ func (p *ports) release(ctx context.Context, list []int) error {
 		}
 		return nil
 	})
+	if errors.Is(err, errNoRange) || errors.Is(err, errOtherRange) {
+		return nil // what is rebuilt has only ports that services use, in time
+	}
+	return err
 }
 
 // portRequests lists the ports to take.

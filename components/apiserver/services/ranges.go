@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"quintet.dev/quintet/components/apiserver/storage"
 )
@@ -16,13 +17,18 @@ import (
 // envelope starts every value that is stored as protobuf.
 var envelope = []byte("k8s\x00")
 
+var (
+	errNoRange    = errors.New("cannot allocate resources of type servicenodeportallocations at this time")
+	errOtherRange = errors.New("the provided range does not match the current range")
+)
+
 // StoredRange is a Ranges in the store, as a RangeAllocation in upstream's form.
 type StoredRange struct {
 	Store storage.Store
 	// Key is where it is kept: <prefix>/ranges/servicenodeports.
 	Key string
-	// Range is written beside the bits, "30000-32767".
-	Range string
+	// Range is written beside the bits.
+	Range utilnet.PortRange
 }
 
 // Get implements Ranges.
@@ -34,11 +40,21 @@ func (s *StoredRange) Get(ctx context.Context) (*big.Int, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decode(kv)
+	bits, _, err := s.decode(kv)
+	return bits, err
 }
 
 // Update implements Ranges.
 func (s *StoredRange) Update(ctx context.Context, change func(bits *big.Int) error) error {
+	return s.write(ctx, false, change)
+}
+
+// Rebuild implements Ranges.
+func (s *StoredRange) Rebuild(ctx context.Context, change func(bits *big.Int) error) error {
+	return s.write(ctx, true, change)
+}
+
+func (s *StoredRange) write(ctx context.Context, rebuild bool, change func(bits *big.Int) error) error {
 	kv, err := s.Store.Get(ctx, s.Key)
 	if err != nil && !errors.Is(err, storage.ErrNotFound) {
 		return err
@@ -47,7 +63,7 @@ func (s *StoredRange) Update(ctx context.Context, change func(bits *big.Int) err
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		retry, err := s.try(ctx, kv, change)
+		retry, err := s.try(ctx, kv, rebuild, change)
 		if err != nil || retry == nil {
 			return err
 		}
@@ -56,19 +72,26 @@ func (s *StoredRange) Update(ctx context.Context, change func(bits *big.Int) err
 }
 
 // try changes what is at kv, and returns what is stored instead if that was no longer so.
-func (s *StoredRange) try(ctx context.Context, kv storage.KeyValue, change func(*big.Int) error) (*storage.KeyValue, error) {
-	bits := new(big.Int)
+func (s *StoredRange) try(ctx context.Context, kv storage.KeyValue, rebuild bool, change func(*big.Int) error) (*storage.KeyValue, error) {
+	bits, same := new(big.Int), true
 	if kv.Revision != 0 {
 		var err error
-		if bits, err = decode(kv); err != nil {
+		if bits, same, err = s.decode(kv); err != nil {
 			return nil, err
 		}
+	}
+	switch {
+	case rebuild:
+	case kv.Revision == 0:
+		return nil, errNoRange
+	case !same:
+		return nil, errOtherRange
 	}
 	before := bits.Bytes()
 	if err := change(bits); err != nil {
 		return nil, err
 	}
-	if kv.Revision != 0 && !kv.Stale && bytes.Equal(before, bits.Bytes()) {
+	if kv.Revision != 0 && same && !kv.Stale && bytes.Equal(before, bits.Bytes()) {
 		return nil, nil
 	}
 	value, err := s.encode(bits)
@@ -94,7 +117,7 @@ func (s *StoredRange) try(ctx context.Context, kv storage.KeyValue, change func(
 }
 
 func (s *StoredRange) encode(bits *big.Int) ([]byte, error) {
-	body, err := (&corev1.RangeAllocation{Range: s.Range, Data: bits.Bytes()}).Marshal()
+	body, err := (&corev1.RangeAllocation{Range: s.Range.String(), Data: bits.Bytes()}).Marshal()
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +128,30 @@ func (s *StoredRange) encode(bits *big.Int) ([]byte, error) {
 	return append(bytes.Clone(envelope), value...), nil
 }
 
-func decode(kv storage.KeyValue) (*big.Int, error) {
+// decode reads the bits of our range, and tells whether that is the one that they were written for.
+func (s *StoredRange) decode(kv storage.KeyValue) (bits *big.Int, same bool, err error) {
+	allocation, err := decode(kv)
+	if err != nil {
+		return nil, false, err
+	}
+	stored := new(big.Int).SetBytes(allocation.Data)
+	if allocation.Range == s.Range.String() {
+		return stored, true, nil
+	}
+	other, err := utilnet.ParsePortRange(allocation.Range)
+	if err != nil {
+		return nil, false, fmt.Errorf("services: range of %s: %w", kv.Key, err)
+	}
+	bits = new(big.Int)
+	for i := range s.Range.Size {
+		if at := s.Range.Base + i - other.Base; at >= 0 {
+			bits.SetBit(bits, i, stored.Bit(at))
+		}
+	}
+	return bits, false, nil
+}
+
+func decode(kv storage.KeyValue) (*corev1.RangeAllocation, error) {
 	if kv.Unreadable != nil {
 		return nil, fmt.Errorf("services: %w", kv.Unreadable)
 	}
@@ -121,5 +167,5 @@ func decode(kv storage.KeyValue) (*big.Int, error) {
 	if err := allocation.Unmarshal(unknown.Raw); err != nil {
 		return nil, fmt.Errorf("services: decode %s: %w", kv.Key, err)
 	}
-	return new(big.Int).SetBytes(allocation.Data), nil
+	return &allocation, nil
 }

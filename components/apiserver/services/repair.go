@@ -51,20 +51,17 @@ func (a *Allocator) Run(ctx context.Context, e Events) error {
 }
 
 // Repair makes what is written down as taken agree with the services: it takes what services use, and releases addresses that none does,
-// and ports that none did when it was called before either. Another API server may just be about to store who does.
+// and ports that none did the last times either. Another API server may just be about to store who does.
 func (a *Allocator) Repair(ctx context.Context) error {
 	// To read one thing as it is now makes the caches as new as that: a server that lags behind would take the addresses of
 	// services that it has not heard of.
 	if _, err := a.Objects.Live(ctx, services, metav1.NamespaceDefault, "kubernetes"); err != nil && !apierrors.IsNotFound(err) {
 		return err
 	}
-	list, err := objects.ListAs[*corev1.Service](a.Objects.List(ctx, services, ""))
+	list, err := a.oldestFirst(ctx)
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(list, func(a, b *corev1.Service) int { // the oldest first
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
-	})
 	if err := a.repairAddresses(ctx, list); err != nil {
 		return err
 	}
@@ -73,6 +70,15 @@ func (a *Allocator) Repair(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// oldestFirst lists all services.
+func (a *Allocator) oldestFirst(ctx context.Context) ([]*corev1.Service, error) {
+	list, err := objects.ListAs[*corev1.Service](a.Objects.List(ctx, services, ""))
+	slices.SortStableFunc(list, func(a, b *corev1.Service) int {
+		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+	})
+	return list, err
 }
 
 // users are the services that use each port, in their order.
@@ -107,11 +113,83 @@ func (a *Allocator) repairAddresses(ctx context.Context, list []*corev1.Service)
 	return nil
 }
 
+// Prepare writes down which ports services use, so that no other service is given them: it is called before the first Allocate. It
+// tries for a minute.
+func (a *Allocator) Prepare(ctx context.Context) error {
+	for range 60 {
+		err := a.preparePorts(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		klog.FromContext(ctx).Error(err, "Ports of services are not known yet")
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-a.Clock.After(time.Second):
+		}
+	}
+	return a.preparePorts(ctx)
+}
+
+func (a *Allocator) preparePorts(ctx context.Context) error {
+	list, err := a.oldestFirst(ctx)
+	if err != nil {
+		return err
+	}
+	users := users(list)
+	missing, _, err := a.rebuildPorts(ctx, users)
+	if err != nil {
+		a.metrics.repairErrors.Inc()
+		return err
+	}
+	a.suspects = nil // it is for Run to look how long nobody has them
+	for _, port := range missing {
+		a.untold = append(a.untold, missingPort{port, users[port][0]})
+	}
+	return nil
+}
+
+// missingPort is a port that was not written down as its user's.
+type missingPort struct {
+	port int
+	user *corev1.Service
+}
+
+// looksUntilFree is how often a port is seen without a user until it is free.
+const looksUntilFree = 3
+
 func (a *Allocator) repairPorts(ctx context.Context, users map[int][]*corev1.Service) error {
-	var now map[int]bool
-	var missing []int
-	err := a.Ranges.Update(ctx, func(bits *big.Int) error {
-		now, missing = map[int]bool{}, nil
+	missing, leaked, err := a.rebuildPorts(ctx, users)
+	if err != nil {
+		return err
+	}
+	for _, port := range missing {
+		a.untold = append(a.untold, missingPort{port, users[port][0]})
+	}
+	for _, m := range a.untold {
+		a.events.missingPort(m.port, m.user)
+	}
+	count := a.metrics.portRepairs
+	count.WithLabelValues("repair").Add(float64(len(a.untold)))
+	count.WithLabelValues("leak").Add(float64(leaked))
+	a.untold = nil
+	for _, port := range slices.Sorted(maps.Keys(users)) {
+		if port < a.FirstNodePort || port >= a.FirstNodePort+a.NodePorts {
+			a.events.outsidePort(port, a.FirstNodePort, a.FirstNodePort+a.NodePorts-1, users[port])
+			count.WithLabelValues("outOfRange").Add(float64(len(users[port])))
+		} else {
+			a.events.sharedPort(port, users[port])
+			count.WithLabelValues("duplicate").Add(float64(len(users[port]) - 1))
+		}
+	}
+	return nil
+}
+
+// rebuildPorts returns which ports were not written down, and how many were that had no user for long.
+func (a *Allocator) rebuildPorts(ctx context.Context, users map[int][]*corev1.Service) (missing []int, leaked int, err error) {
+	var now map[int]int
+	err = a.Ranges.Rebuild(ctx, func(bits *big.Int) error {
+		now, missing, leaked = map[int]int{}, nil, 0
 		for i := range a.NodePorts {
 			port := a.FirstNodePort + i
 			switch {
@@ -121,29 +199,19 @@ func (a *Allocator) repairPorts(ctx context.Context, users map[int][]*corev1.Ser
 				}
 				bits.SetBit(bits, i, 1)
 			case bits.Bit(i) == 0 || a.isPendingPort(port):
-			case a.suspects[port]:
+			case a.suspects[port] == looksUntilFree-1:
 				bits.SetBit(bits, i, 0)
+				leaked++
 			default:
-				now[port] = true
+				now[port] = a.suspects[port] + 1
 			}
 		}
 		return nil
 	})
-	if err != nil {
-		return err
+	if err == nil {
+		a.suspects = now
 	}
-	a.suspects = now
-	for _, port := range missing {
-		a.events.missingPort(port, users[port][0])
-	}
-	for _, port := range slices.Sorted(maps.Keys(users)) {
-		if port < a.FirstNodePort || port >= a.FirstNodePort+a.NodePorts {
-			a.events.outsidePort(port, a.FirstNodePort, a.FirstNodePort+a.NodePorts-1, users[port])
-		} else {
-			a.events.sharedPort(port, users[port])
-		}
-	}
-	return nil
+	return missing, leaked, err
 }
 
 func (a *Allocator) isPendingIP(ip string) bool {

@@ -40,6 +40,12 @@ type TooLargeError struct{ Err error }
 func (e *TooLargeError) Error() string { return e.Err.Error() }
 func (e *TooLargeError) Unwrap() error { return e.Err }
 
+// UnsealedError is returned by Create and Update when the value could not be encrypted: nothing was written. Err says why.
+type UnsealedError struct{ Err error }
+
+func (e *UnsealedError) Error() string { return e.Err.Error() }
+func (e *UnsealedError) Unwrap() error { return e.Err }
+
 // KeyValue is one key at the revision of its last change. Value is owned by nobody: it must not be changed.
 type KeyValue struct {
 	Key      string
@@ -102,9 +108,10 @@ type Store interface {
 	// List reads a range. Errors: ErrCompacted, ErrFuture.
 	List(ctx context.Context, r Range) (Page, error)
 	// Create writes a key that must not exist and returns its revision. The key is removed after ttl unless ttl is 0.
-	// Errors: ErrExists, *TooLargeError.
+	// Errors: ErrExists, *TooLargeError, *UnsealedError.
 	Create(ctx context.Context, key string, value []byte, ttl time.Duration) (int64, error)
-	// Update replaces a value that must be at revision expected. ttl as in Create. Errors: *ConflictError, *TooLargeError.
+	// Update replaces a value that must be at revision expected. ttl as in Create. Errors: *ConflictError, *TooLargeError,
+	// *UnsealedError.
 	Update(ctx context.Context, key string, value []byte, expected int64, ttl time.Duration) (int64, error)
 	// Delete removes a key that must be at revision expected. Errors: *ConflictError.
 	Delete(ctx context.Context, key string, expected int64) (int64, error)

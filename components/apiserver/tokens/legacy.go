@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/klog/v2"
@@ -88,6 +89,9 @@ func (t *Tokens) noteDay(ctx context.Context, secret *corev1.Secret) {
 		return
 	}
 	_, err := t.cfg.Objects.Update(ctx, corev1.Resource("secrets"), secret.Namespace, secret.Name, func(current kinds.Object) (kinds.Object, error) {
+		if current.GetUID() != secret.UID { // another token has its name by now
+			return nil, apierrors.NewConflict(corev1.Resource("secrets"), secret.Name, fmt.Errorf("the UID is no longer %s", secret.UID))
+		}
 		labels := current.GetLabels()
 		if labels == nil {
 			labels = map[string]string{}

@@ -107,3 +107,18 @@ func TestLegacyRefusals(t *testing.T) {
 		})
 	}
 }
+
+// TestUseOfAnotherSecret: the day is not noted on a Secret that has come in the place of the one that was used.
+func TestUseOfAnotherSecret(t *testing.T) {
+	f := newFixture(t, ecKey(t), nil)
+	secrets := corev1.Resource("secrets")
+	f.store.Put(secrets, &corev1.Secret{ObjectMeta: meta("ns", "tok", "new")})
+	f.noteDay(t.Context(), &corev1.Secret{ObjectMeta: meta("ns", "tok", "old")})
+	if now, err := f.store.Get(t.Context(), secrets, "ns", "tok"); err != nil || len(now.GetLabels()) > 0 {
+		t.Errorf("labels %v, %v", now.GetLabels(), err)
+	}
+	f.noteDay(t.Context(), &corev1.Secret{ObjectMeta: meta("ns", "tok", "new")})
+	if now, err := f.store.Get(t.Context(), secrets, "ns", "tok"); err != nil || len(now.GetLabels()) != 1 {
+		t.Errorf("labels %v, %v", now.GetLabels(), err)
+	}
+}

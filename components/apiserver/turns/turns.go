@@ -76,7 +76,6 @@ func (f *Filter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // refuse sends a request away whose turn has not come.
 func (t *turn) refuse(info *request.RequestInfo) {
 	t.mark()
-	endpointmetrics.RecordDroppedRequest(t.r, info, endpointmetrics.APIServerComponent, t.reads == 0)
 	endpointmetrics.RecordRequestTermination(t.r, info, endpointmetrics.APIServerComponent, http.StatusTooManyRequests)
 	t.filter.dropped.RecordDroppedRequest(t.level.Name)
 	t.w.Header().Set("Retry-After", strconv.FormatInt(t.filter.dropped.GetRetryAfter(t.level.Name), 10))

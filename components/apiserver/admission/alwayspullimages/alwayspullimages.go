@@ -32,8 +32,19 @@ type image struct {
 	path   *field.Path // of the policy
 }
 
-// imagesOf lists the images of a pod: of init, plain and ephemeral containers, and of volumes.
+// imagesOf lists the images of a pod: of its containers, and of volumes.
 func imagesOf(pod *corev1.Pod) []image {
+	out := imagesOfContainers(pod)
+	for i := range pod.Spec.Volumes {
+		if v := pod.Spec.Volumes[i].Image; v != nil {
+			out = append(out, image{v.Reference, &v.PullPolicy, field.NewPath("spec", "volumes").Index(i).Child("image", "pullPolicy")})
+		}
+	}
+	return out
+}
+
+// imagesOfContainers lists those of init, plain and ephemeral containers.
+func imagesOfContainers(pod *corev1.Pod) []image {
 	spec := field.NewPath("spec")
 	var out []image
 	for i := range pod.Spec.InitContainers {
@@ -47,11 +58,6 @@ func imagesOf(pod *corev1.Pod) []image {
 	for i := range pod.Spec.EphemeralContainers {
 		c := &pod.Spec.EphemeralContainers[i]
 		out = append(out, image{c.Image, &c.ImagePullPolicy, spec.Child("ephemeralContainers").Index(i).Child("imagePullPolicy")})
-	}
-	for i := range pod.Spec.Volumes {
-		if v := pod.Spec.Volumes[i].Image; v != nil {
-			out = append(out, image{v.Reference, &v.PullPolicy, spec.Child("volumes").Index(i).Child("image", "pullPolicy")})
-		}
 	}
 	return out
 }
@@ -71,10 +77,10 @@ func podOf(a admission.Attributes) *corev1.Pod {
 		return pod
 	}
 	known := map[string]bool{}
-	for _, i := range imagesOf(old) {
+	for _, i := range imagesOfContainers(old) {
 		known[i.name] = true
 	}
-	for _, i := range imagesOf(pod) {
+	for _, i := range imagesOfContainers(pod) {
 		if !known[i.name] {
 			return pod
 		}

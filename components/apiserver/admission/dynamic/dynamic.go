@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
@@ -34,6 +35,8 @@ type Config struct {
 	Client *rest.Config
 	// Kinds are all rows that are served now.
 	Kinds func() []*kinds.Kind
+	// Elsewhere describes the group versions that others serve now; nil if nobody does.
+	Elsewhere func() map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery
 	// Authorizer answers what expressions ask.
 	Authorizer authorizer.Authorizer
 	// Services finds the webhooks that are Services.

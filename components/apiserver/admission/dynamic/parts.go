@@ -38,7 +38,7 @@ func newParts(life context.Context, config *Config) (parts, error) {
 
 func (p parts) initialize(plugin admission.Interface) {
 	initializer.New(p.client, p.dynamic, p.informers, p.config.Authorizer, utilfeature.DefaultFeatureGate, nil,
-		p.life.Done(), mapper{p.config.Kinds}).Initialize(plugin)
+		p.life.Done(), mapper{p.config}).Initialize(plugin)
 	webhookinit.NewPluginInitializer(p.config.Egress, p.config.Services).Initialize(plugin)
 }
 

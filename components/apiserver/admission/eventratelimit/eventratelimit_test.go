@@ -60,7 +60,7 @@ func TestBadConfig(t *testing.T) {
 		"": "limits: Invalid value: null: must not be empty",
 		head + "limits: [{type: Galaxy, qps: 1, burst: 1}]":              `limits[0].type: Unsupported value: "Galaxy": supported values: "Namespace", "Server", "SourceAndObject", "User"`,
 		head + "limits: [{type: User, qps: 0, burst: 0, cacheSize: -1}]": "[limits[0].burst: Invalid value: 0: must be positive, limits[0].qps: Invalid value: 0: must be positive, limits[0].cacheSize: Invalid value: -1: must not be negative]",
-		head + "bounds: []":         `unknown field "bounds"`,
+		head + "bounds: []":         "limits: Invalid value: null: must not be empty",
 		"apiVersion: v1\nkind: Pod": "it is a Pod of v1, want a Configuration of eventratelimit.admission.k8s.io/v1alpha1",
 	} {
 		if _, err := New([]byte(file), nil); err == nil || !strings.Contains(err.Error(), want) {

@@ -47,11 +47,10 @@ func (Plugin) Admit(_ context.Context, a admission.Attributes, _ admission.Objec
 	return nil
 }
 
-// extended tells whether a resource is one of a vendor
+// extended tells whether a resource is one of a vendor: what has Kubernetes' domain anywhere in its name is none
 // (https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#extended-resources).
 func extended(name string) bool {
-	domain, _, qualified := strings.Cut(name, "/")
-	if !qualified || domain == "kubernetes.io" || strings.HasSuffix(domain, ".kubernetes.io") || strings.HasPrefix(name, corev1.DefaultResourceRequestsPrefix) {
+	if !strings.Contains(name, "/") || strings.Contains(name, corev1.ResourceDefaultNamespacePrefix) || strings.HasPrefix(name, corev1.DefaultResourceRequestsPrefix) {
 		return false
 	}
 	return len(validation.IsQualifiedName(corev1.DefaultResourceRequestsPrefix+name)) == 0

@@ -21,7 +21,8 @@ import (
 	"k8s.io/apiserver/pkg/util/webhook"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/yaml"
+
+	"quintet.dev/quintet/components/apiserver/admission/pluginconfig"
 )
 
 // Name is the plug-in's.
@@ -67,7 +68,7 @@ func New(file []byte) (*Plugin, error) {
 	var config struct {
 		ImagePolicy Config `json:"imagePolicy"`
 	}
-	if err := yaml.UnmarshalStrict(file, &config); err != nil {
+	if err := pluginconfig.DecodeUnversioned(file, &config); err != nil {
 		return nil, err
 	}
 	c := config.ImagePolicy

@@ -116,8 +116,17 @@ func checkRatio(kind corev1.LimitType, name corev1.ResourceName, bound resource.
 	case limit.IsZero():
 		return fmt.Errorf("%s max limit to request ratio per %s is %s, but no limit is specified or limit is 0", name, kind, bound.String())
 	}
-	if ratio := limit.AsApproximateFloat64() / request.AsApproximateFloat64(); ratio > bound.AsApproximateFloat64() {
+	if ratio, most := ratioOf(limit, request), float64(bound.MilliValue()); ratio*1000 > most {
 		return fmt.Errorf("%s max limit to request ratio per %s is %s, but provided ratio is %f", name, kind, bound.String(), ratio)
 	}
 	return nil
+}
+
+// ratioOf divides whole numbers, of thousandths where they fit: a division of fractions would miss by a little the ratio that a pod
+// keeps exactly.
+func ratioOf(limit, request resource.Quantity) float64 {
+	if limit.Value() > resource.MaxMilliValue || request.Value() > resource.MaxMilliValue {
+		return float64(limit.Value()) / float64(request.Value())
+	}
+	return float64(limit.MilliValue()) / float64(request.MilliValue())
 }

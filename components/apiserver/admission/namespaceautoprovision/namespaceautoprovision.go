@@ -9,6 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 
 	"quintet.dev/quintet/components/apiserver/objects"
 )
@@ -19,14 +21,16 @@ const Name = "NamespaceAutoProvision"
 // Plugin implements the admission.
 type Plugin struct {
 	*admission.Handler
-	objects objects.Store
+	objects objects.Reader
+	client  typedcore.NamespacesGetter
 }
 
 var _ admission.MutationInterface = Plugin{}
 
-// New returns the plug-in.
-func New(store objects.Store) Plugin {
-	return Plugin{admission.NewHandler(admission.Create), store}
+// New returns the plug-in. It makes namespaces as a client of the server itself, as they pass admission, too.
+func New(reader objects.Reader, client *rest.Config) (Plugin, error) {
+	core, err := typedcore.NewForConfig(client)
+	return Plugin{admission.NewHandler(admission.Create), reader, core}, err
 }
 
 // Admit implements admission.MutationInterface.
@@ -37,7 +41,8 @@ func (p Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.O
 	}
 	_, err := p.objects.Get(ctx, namespaces, "", a.GetNamespace())
 	if apierrors.IsNotFound(err) {
-		_, err = p.objects.Create(ctx, namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.GetNamespace()}})
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.GetNamespace()}}
+		_, err = p.client.Namespaces().Create(ctx, namespace, metav1.CreateOptions{})
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return admission.NewForbidden(a, err)

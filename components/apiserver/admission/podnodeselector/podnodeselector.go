@@ -11,8 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apiserver/pkg/admission"
-	"sigs.k8s.io/yaml"
 
+	"quintet.dev/quintet/components/apiserver/admission/pluginconfig"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -45,7 +45,7 @@ func New(reader objects.Reader, file []byte) (Plugin, error) {
 	var config struct {
 		PodNodeSelectorPluginConfig map[string]string `json:"podNodeSelectorPluginConfig"`
 	}
-	if err := yaml.UnmarshalStrict(file, &config); err != nil {
+	if err := pluginconfig.DecodeUnversioned(file, &config); err != nil {
 		return p, err
 	}
 	for of, text := range config.PodNodeSelectorPluginConfig {

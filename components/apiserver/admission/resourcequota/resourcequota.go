@@ -71,8 +71,11 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 	if err := p.limited.check(a, u, about, list); err != nil {
 		return err
 	}
+	if err := p.fit(ctx, a, charges); err != nil {
+		return err
+	}
 	for i := range charges {
-		if err := p.book(ctx, a, &charges[i]); err != nil {
+		if err := p.book(ctx, a, &charges[i], a.IsDryRun()); err != nil {
 			p.refund(ctx, a, charges[:i])
 			return err
 		}
@@ -152,10 +155,16 @@ func (p *Plugin) about(ctx context.Context, a admission.Attributes, all []*corev
 	return out, nil
 }
 
-// charge is what one request adds to one quota.
+// charge is what one request adds to one quota, which is as it was in memory.
 type charge struct {
-	quota string
+	quota *corev1.ResourceQuota
 	delta corev1.ResourceList
+}
+
+// over is what a quota has no room for.
+func (c *charge) over(q *corev1.ResourceQuota) []corev1.ResourceName {
+	_, over := quota.LessThanOrEqual(quota.Mask(quota.Add(q.Status.Used, c.delta), quota.ResourceNames(c.delta)), q.Status.Hard)
+	return over
 }
 
 // chargesOf returns what is to be booked, and whether the object uses more of anything than it did: what a quota was not about
@@ -176,32 +185,48 @@ func chargesOf(a admission.Attributes, u use, about []*corev1.ResourceQuota) (ch
 		delta = quota.RemoveZeros(delta)
 		more = more || len(delta) > 0
 		if delta = quota.Mask(delta, quota.ResourceNames(q.Status.Hard)); len(delta) > 0 {
-			charges = append(charges, charge{quota: q.Name, delta: delta})
+			charges = append(charges, charge{quota: q, delta: delta})
 		}
 	}
 	return charges, more
 }
 
+// fit looks for room in all quotas before the first of several is written: what one of them refuses leaves no trace in the others.
+// What is stored is asked only if there is no room in what is in memory.
+func (p *Plugin) fit(ctx context.Context, a admission.Attributes, charges []charge) error {
+	if len(charges) < 2 {
+		return nil
+	}
+	for i := range charges {
+		c := &charges[i]
+		if len(c.over(c.quota)) == 0 {
+			continue
+		}
+		if err := p.book(ctx, a, c, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // errUnchanged ends an update that is not to be written.
 var errUnchanged = errors.New("dry run")
 
-// book adds a charge to the quota as it is stored, if there is room for it, or it can't be helped.
-func (p *Plugin) book(ctx context.Context, a admission.Attributes, c *charge) error {
-	_, err := p.objects.UpdateStatus(ctx, kind, a.GetNamespace(), c.quota, func(obj kinds.Object) (kinds.Object, error) {
+// book adds a charge to the quota as it is stored, if there is room for it, or it can't be helped. A dry run only looks.
+func (p *Plugin) book(ctx context.Context, a admission.Attributes, c *charge, dryRun bool) error {
+	_, err := p.objects.UpdateStatus(ctx, kind, a.GetNamespace(), c.quota.Name, func(obj kinds.Object) (kinds.Object, error) {
 		q, err := objects.As[*corev1.ResourceQuota](obj, nil)
 		if err != nil {
 			return nil, err
 		}
-		used := quota.Add(q.Status.Used, c.delta)
-		fits, over := quota.LessThanOrEqual(quota.Mask(used, quota.ResourceNames(c.delta)), q.Status.Hard)
-		if !fits && a.GetSubresource() != "status" { // what a status tells has happened already
+		if over := c.over(q); len(over) > 0 && a.GetSubresource() != "status" { // what a status tells has happened already
 			return nil, admission.NewForbidden(a, fmt.Errorf("exceeded quota: %s, requested: %s, used: %s, limited: %s", q.Name,
 				show(quota.Mask(c.delta, over)), show(quota.Mask(q.Status.Used, over)), show(quota.Mask(q.Status.Hard, over))))
 		}
-		if a.IsDryRun() {
+		if dryRun {
 			return nil, errUnchanged
 		}
-		q.Status.Used = used
+		q.Status.Used = quota.Add(q.Status.Used, c.delta)
 		return q, nil
 	})
 	if errors.Is(err, errUnchanged) || apierrors.IsNotFound(err) { // a quota that went away binds nobody
@@ -210,13 +235,14 @@ func (p *Plugin) book(ctx context.Context, a admission.Attributes, c *charge) er
 	return err
 }
 
-// refund gives back what was booked for a request that another quota refused. Should it fail, the controller will find out.
+// refund gives back what was booked for a request that another quota refused, as others were faster to use what room there was.
+// Should it fail, the controller will find out.
 func (p *Plugin) refund(ctx context.Context, a admission.Attributes, charges []charge) {
 	if a.IsDryRun() {
 		return
 	}
 	for i := range charges {
-		_, _ = p.objects.UpdateStatus(ctx, kind, a.GetNamespace(), charges[i].quota, func(obj kinds.Object) (kinds.Object, error) {
+		_, _ = p.objects.UpdateStatus(ctx, kind, a.GetNamespace(), charges[i].quota.Name, func(obj kinds.Object) (kinds.Object, error) {
 			q, err := objects.As[*corev1.ResourceQuota](obj, nil)
 			if err != nil {
 				return nil, err

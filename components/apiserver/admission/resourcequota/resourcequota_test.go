@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
+	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
@@ -140,6 +141,33 @@ func TestAllOrNone(t *testing.T) {
 	}
 	if got := used(t, store, "a")["pods"]; got.Value() != 0 {
 		t.Errorf("%v stayed booked", got.Value())
+	}
+	if store.Writes != 0 {
+		t.Errorf("%d writes for a pod that was refused", store.Writes)
+	}
+}
+
+// overtaken is a store in which the quota b gets full as soon as a is written.
+type overtaken struct{ *objectstest.Store }
+
+func (o overtaken) UpdateStatus(ctx context.Context, gr schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
+	obj, err := o.Store.UpdateStatus(ctx, gr, namespace, name, mutate)
+	if err == nil && name == "a" {
+		o.Put(kind, newQuota("b", list("pods", "1"), list("pods", "1")))
+	}
+	return obj, err
+}
+
+// TestRefund: what was booked before another request used up the next quota is given back.
+func TestRefund(t *testing.T) {
+	store := overtaken{&objectstest.Store{}}
+	store.Put(kind, newQuota("a", list("pods", "5"), list("pods", "0")))
+	store.Put(kind, newQuota("b", list("pods", "1"), list("pods", "0")))
+	if err := validate(store, corev1.Resource("pods"), pod(nil, nil), nil, false); err == nil || !strings.Contains(err.Error(), "exceeded quota: b") {
+		t.Fatalf("error %v", err)
+	}
+	if got := used(t, store, "a")["pods"]; got.Value() != 0 || store.Writes != 2 {
+		t.Errorf("%v stayed booked after %d writes", got.Value(), store.Writes)
 	}
 }
 

@@ -148,5 +148,11 @@ func (p *Plugin) annotated(ctx context.Context, name, annotation string) ([]core
 	if text == "" {
 		return out, nil
 	}
-	return out, json.Unmarshal([]byte(text), &out)
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		return nil, err
+	}
+	if out == nil { // the text is null
+		out = []corev1.Toleration{}
+	}
+	return out, nil
 }

@@ -54,6 +54,8 @@ func TestTolerations(t *testing.T) {
 		"not in the namespace's list": {file: clusterWide, annotations: map[string]string{whitelist: `[{"key":"q","operator":"Exists"}]`}, has: tolerate("a"),
 			err: "conflict with its namespace whitelist"},
 		"a list that is empty allows all": {file: clusterWide, annotations: map[string]string{whitelist: ""}, has: tolerate("z"), want: []string{"z", "cluster"}},
+		"so does one that is null":        {file: clusterWide, annotations: map[string]string{whitelist: "null"}, has: tolerate("z"), want: []string{"z", "cluster"}},
+		"none, says null":                 {file: clusterWide, annotations: map[string]string{defaultTolerations: "null"}, has: tolerate("a"), want: []string{"a"}},
 		"malformed":                       {annotations: map[string]string{whitelist: "{"}, has: tolerate("a"), err: "unexpected end of JSON input"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,5 +87,13 @@ func TestTolerations(t *testing.T) {
 func TestBadConfig(t *testing.T) {
 	if _, err := New(nil, []byte(head+"default: [{key: a, operator: Magic}]")); err == nil || !strings.Contains(err.Error(), "podtolerationrestriction.default[0].operator") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestUnknownFields: what a file says besides is left out, as upstream does with this one.
+func TestUnknownFields(t *testing.T) {
+	p, err := New(nil, []byte(head+"more: 1\ndefault: [{key: a, operator: Exists, colour: red}]"))
+	if err != nil || !slices.Equal(keysOf(p.config.Default), []string{"a"}) {
+		t.Errorf("got %+v, %v", p, err)
 	}
 }

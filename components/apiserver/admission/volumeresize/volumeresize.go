@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 
 	"quintet.dev/quintet/components/apiserver/objects"
+	"quintet.dev/quintet/internal/quotas"
 )
 
 // Name is the plug-in's.
@@ -50,18 +51,15 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		//lint:ignore ST1005 upstream's words, which clients read
 		return admission.NewForbidden(a, fmt.Errorf("Only bound persistent volume claims can be expanded")) //nolint:staticcheck // what clients know
 	}
-	if !p.expandable(ctx, claim) {
+	if class := quotas.StorageClass(old); class != quotas.StorageClass(claim) || !p.expandable(ctx, class) {
 		return admission.NewForbidden(a, fmt.Errorf("only dynamically provisioned pvc can be resized and "+
 			"the storageclass that provisions the pvc must support resize"))
 	}
 	return nil
 }
 
-func (p *Plugin) expandable(ctx context.Context, claim *corev1.PersistentVolumeClaim) bool {
-	name := claim.Annotations[corev1.BetaStorageClassAnnotation]
-	if name == "" && claim.Spec.StorageClassName != nil {
-		name = *claim.Spec.StorageClassName
-	}
+// expandable tells whether the volumes of a storage class, "" for none, can grow.
+func (p *Plugin) expandable(ctx context.Context, name string) bool {
 	if name == "" {
 		return false
 	}

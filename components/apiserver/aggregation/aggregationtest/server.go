@@ -42,11 +42,12 @@ type Server struct {
 	authority *certs.Authority
 	server    *httptest.Server
 
-	mu       sync.Mutex
-	sick     int
-	well     string // the path that is answered even so
-	resource string
-	requests []Request
+	mu        sync.Mutex
+	meanwhile map[string]func() // by path
+	sick      int
+	well      string // the path that is answered even so
+	resource  string
+	requests  []Request
 }
 
 // Request is what came in.
@@ -111,6 +112,16 @@ func (s *Server) SickenBut(code int, path string) {
 	s.sick, s.well = code, path
 }
 
+// Meanwhile makes it call a function while it serves a path, before it answers.
+func (s *Server) Meanwhile(path string, do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.meanwhile == nil {
+		s.meanwhile = map[string]func(){}
+	}
+	s.meanwhile[path] = do
+}
+
 // Rename makes it serve another resource.
 func (s *Server) Rename(resource string) {
 	s.mu.Lock()
@@ -146,9 +157,18 @@ func (s *Server) note(r *http.Request) (sick int, resource string) {
 	return s.sick, s.resource
 }
 
+func (s *Server) during(path string) func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.meanwhile[path]
+}
+
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sick, resource := s.note(r)
+	if do := s.during(r.URL.Path); do != nil {
+		do()
+	}
 	if sick != 0 {
 		http.Error(w, "not well", sick)
 		return

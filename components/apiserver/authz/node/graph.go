@@ -166,31 +166,34 @@ func (g *graph) boundTo(node, volumeName string) bool {
 	return ok && g.needs[edges.claim][node] > 0
 }
 
-// PodChanged, and the methods like it, tell of a change; old is nil for a new object, new is nil for one deleted.
-func (a *Authorizer) PodChanged(old, new *corev1.Pod) {
+// PodChanged, and the methods like it, tell of a change; old is nil for a new object, new is nil for one deleted. They report whether it
+// is one of what nodes need.
+func (a *Authorizer) PodChanged(old, new *corev1.Pod) bool {
 	if new == nil {
 		a.graph.setPod(old.Namespace, old.Name, nil)
-		return
+		return old.Spec.NodeName != ""
 	}
 	if old != nil && old.UID == new.UID && old.Spec.NodeName == new.Spec.NodeName &&
 		len(old.Spec.EphemeralContainers) == len(new.Spec.EphemeralContainers) &&
 		sameClaims(old.Status.ResourceClaimStatuses, new.Status.ResourceClaimStatuses) && extendedClaim(old) == extendedClaim(new) {
-		return // what a bound pod names does not change otherwise
+		return false // what a bound pod names does not change otherwise
 	}
 	a.graph.setPod(new.Namespace, new.Name, new)
+	return new.Spec.NodeName != ""
 }
 
 // VolumeChanged tells of a change of a PersistentVolume.
-func (a *Authorizer) VolumeChanged(old, new *corev1.PersistentVolume) {
+func (a *Authorizer) VolumeChanged(old, new *corev1.PersistentVolume) bool {
 	if new == nil {
 		a.graph.setVolume(old.Name, nil)
-		return
+		return true
 	}
 	a.graph.setVolume(new.Name, new)
+	return true
 }
 
 // AttachmentChanged tells of a change of a VolumeAttachment.
-func (a *Authorizer) AttachmentChanged(old, new *storagev1.VolumeAttachment) {
+func (a *Authorizer) AttachmentChanged(old, new *storagev1.VolumeAttachment) bool {
 	var name, from, to string
 	if old != nil {
 		name, from = old.Name, old.Spec.NodeName
@@ -199,10 +202,11 @@ func (a *Authorizer) AttachmentChanged(old, new *storagev1.VolumeAttachment) {
 		name, to = new.Name, new.Spec.NodeName
 	}
 	a.graph.move(ref{kind: attachment, name: name}, from, to)
+	return old == nil || new == nil || from != to
 }
 
 // SliceChanged tells of a change of a ResourceSlice.
-func (a *Authorizer) SliceChanged(old, new *resourcev1.ResourceSlice) {
+func (a *Authorizer) SliceChanged(old, new *resourcev1.ResourceSlice) bool {
 	var name, from, to string
 	if old != nil {
 		name, from = old.Name, deref(old.Spec.NodeName)
@@ -211,6 +215,7 @@ func (a *Authorizer) SliceChanged(old, new *resourcev1.ResourceSlice) {
 		name, to = new.Name, deref(new.Spec.NodeName)
 	}
 	a.graph.move(ref{kind: resourceSlice, name: name}, from, to)
+	return old == nil || new == nil || from != to
 }
 
 func deref(s *string) string {

@@ -9,19 +9,23 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"quintet.dev/quintet/components/apiserver/objects"
 )
 
 // Escalation keeps users from granting more than they have
 // (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#privilege-escalation-prevention-and-bootstrapping).
 type Escalation struct {
-	// Rules resolves what a user has and what a role holds.
+	// Rules resolves what a user has as far as this server has heard.
 	Rules *Authorizer
+	// Stored reads what is stored now: that counts for what a role holds, and before anybody is refused, as another server may have
+	// written it just now.
+	Stored objects.Reader
 	// Authorizer answers for the verbs "escalate" and "bind".
 	Authorizer authorizer.Authorizer
 }
@@ -43,11 +47,11 @@ func (e *Escalation) CheckRole(ctx context.Context, u user.Info, request authori
 		return nil
 	}
 	resource := schema.GroupResource{Group: rbacv1.GroupName, Resource: request.Resource}
-	if err := e.confirm(u, request.Namespace, resource, rules); err != nil {
+	if err := e.confirm(ctx, u, request.Namespace, resource, rules); err != nil {
 		return apierrors.NewForbidden(resource, name, err)
 	}
 	if aggregates {
-		if err := e.confirm(u, request.Namespace, resource, everything); err != nil {
+		if err := e.confirm(ctx, u, request.Namespace, resource, everything); err != nil {
 			return apierrors.NewForbidden(resource, name, errors.New("must have cluster-admin privileges to use the aggregationRule"))
 		}
 	}
@@ -63,11 +67,11 @@ func (e *Escalation) CheckBinding(ctx context.Context, u user.Info, namespace, n
 	if namespace != "" {
 		resource = rbacv1.Resource("rolebindings")
 	}
-	rules, err := e.Rules.index.rulesOf(&ref, namespace)
+	rules, err := e.rulesOf(ctx, resource, ref, namespace)
 	if err != nil {
-		return asRead(err, resource, ref, namespace)
+		return err
 	}
-	if err := e.confirm(u, namespace, resource, rules); err != nil {
+	if err := e.confirm(ctx, u, namespace, resource, rules); err != nil {
 		return apierrors.NewForbidden(resource, name, err)
 	}
 	return nil
@@ -95,34 +99,13 @@ func privileged(u user.Info) bool {
 	return slices.Contains(u.GetGroups(), user.SystemPrivilegedGroup)
 }
 
-// asRead is the error of a role that can't be found as a read of the store words it, which asks for the key before the role and names the
-// resource of the request.
-func asRead(err error, asked schema.GroupResource, ref rbacv1.RoleRef, namespace string) error {
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	problems := content.IsPathSegmentName(ref.Name)
-	switch {
-	case ref.Kind == "Role" && namespace == "":
-		return apierrors.NewBadRequest("Namespace parameter required.")
-	case ref.Name == "":
-		return apierrors.NewBadRequest("Name parameter required.")
-	case len(problems) > 0:
-		return apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", ref.Name, strings.Join(problems, ";")))
-	}
-	return apierrors.NewNotFound(asked, ref.Name)
-}
-
 // confirm reports the rules that u lacks to write an object of a resource.
-func (e *Escalation) confirm(u user.Info, namespace string, asked schema.GroupResource, wanted []rbacv1.PolicyRule) error {
-	var held []rbacv1.PolicyRule
-	var unresolved []error
-	for _, h := range e.Rules.held(u, namespace) {
-		held = append(held, h.rules...)
-		if h.err != nil {
-			unresolved = append(unresolved, asRead(h.err, asked, h.role, h.namespace))
-		}
+func (e *Escalation) confirm(ctx context.Context, u user.Info, namespace string, asked schema.GroupResource, wanted []rbacv1.PolicyRule) error {
+	known, _ := e.Rules.Rules(u, namespace)
+	if covered, _ := validation.Covers(known, wanted); covered {
+		return nil
 	}
+	held, unresolved := e.held(ctx, u, namespace, asked)
 	covered, missing := validation.Covers(held, wanted)
 	if covered {
 		return nil

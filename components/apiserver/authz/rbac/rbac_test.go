@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
 
 func clusterRole(name string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
@@ -40,8 +42,57 @@ func account(namespace, name string) rbacv1.Subject {
 	return rbacv1.Subject{Kind: "ServiceAccount", Namespace: namespace, Name: name}
 }
 
+// told is who hears of changes.
+type told interface {
+	ClusterRoleChanged(old, new *rbacv1.ClusterRole)
+	RoleChanged(old, new *rbacv1.Role)
+	ClusterRoleBindingChanged(old, new *rbacv1.ClusterRoleBinding)
+	RoleBindingChanged(old, new *rbacv1.RoleBinding)
+}
+
+// stored is an Authorizer that has heard of all that is in a store.
+type stored struct {
+	*Authorizer
+	objectstest.Store
+}
+
+func (s *stored) ClusterRoleChanged(old, new *rbacv1.ClusterRole) {
+	s.Put(rbacv1.Resource("clusterroles"), new)
+	s.Authorizer.ClusterRoleChanged(old, new)
+}
+
+func (s *stored) RoleChanged(old, new *rbacv1.Role) {
+	s.Put(rbacv1.Resource("roles"), new)
+	s.Authorizer.RoleChanged(old, new)
+}
+
+func (s *stored) ClusterRoleBindingChanged(old, new *rbacv1.ClusterRoleBinding) {
+	s.Put(rbacv1.Resource("clusterrolebindings"), new)
+	s.Authorizer.ClusterRoleBindingChanged(old, new)
+}
+
+func (s *stored) RoleBindingChanged(old, new *rbacv1.RoleBinding) {
+	s.Put(rbacv1.Resource("rolebindings"), new)
+	s.Authorizer.RoleBindingChanged(old, new)
+}
+
+func (s *stored) escalation() *Escalation {
+	return &Escalation{Rules: s.Authorizer, Stored: &s.Store, Authorizer: s.Authorizer}
+}
+
+func storedFixture() *stored {
+	s := &stored{Authorizer: New()}
+	fill(s)
+	return s
+}
+
 func fixture() *Authorizer {
 	r := New()
+	fill(r)
+	return r
+}
+
+func fill(r told) {
 	r.ClusterRoleChanged(nil, clusterRole("reader", rule("get,list", "", "pods,pods/log")))
 	r.ClusterRoleChanged(nil, clusterRole("scaler", rule("update", "*", "*/scale"), rule("*", "apps", "deployments", "web")))
 	r.ClusterRoleChanged(nil, clusterRole("admin", everything...))
@@ -53,7 +104,6 @@ func fixture() *Authorizer {
 	r.RoleBindingChanged(nil, roleBinding("ns", "scalers", "ClusterRole", "scaler", userSubject("jane")))
 	r.RoleBindingChanged(nil, roleBinding("ns", "locals", "Role", "local", account("", "builder"), account("other", "helper")))
 	r.RoleBindingChanged(nil, roleBinding("ns", "dangling", "Role", "gone", userSubject("lost")))
-	return r
 }
 
 func ask(u string, groups []string, verb, namespace, group, resource, name string) authorizer.AttributesRecord {
@@ -154,12 +204,12 @@ func TestRulesFor(t *testing.T) {
 }
 
 func TestEscalation(t *testing.T) {
-	r := fixture()
+	r := storedFixture()
 	r.ClusterRoleChanged(nil, clusterRole("can-escalate", rule("escalate", rbacv1.GroupName, "clusterroles")))
 	r.ClusterRoleChanged(nil, clusterRole("can-bind", rule("bind", rbacv1.GroupName, "clusterroles", "admin")))
 	r.ClusterRoleBindingChanged(nil, clusterBinding("e", "can-escalate", userSubject("escalator")))
 	r.RoleBindingChanged(nil, roleBinding("ns", "b", "ClusterRole", "can-bind", userSubject("binder")))
-	e := &Escalation{Rules: r, Authorizer: r}
+	e := r.escalation()
 	ctx := context.Background()
 	create := authorizer.AttributesRecord{APIGroup: rbacv1.GroupName, APIVersion: "v1", Resource: "clusterroles", ResourceRequest: true}
 
@@ -242,12 +292,12 @@ func TestBindingOfSeveralSubjects(t *testing.T) {
 
 // TestEscalationTexts: verbs that are asked for twice are told twice, and roles that are missing by the resource that is written.
 func TestEscalationTexts(t *testing.T) {
-	r := fixture()
+	r := storedFixture()
 	missing := func(name string) *rbacv1.ClusterRoleBinding { return clusterBinding(name, name, groupSubject("some")) }
 	r.ClusterRoleBindingChanged(nil, missing("gone-1"))
 	u := user.DefaultInfo{Name: "x", Groups: []string{"some"}}
 	const wants = `user "x" (groups=["some"]) is attempting to grant RBAC permissions not currently held:` + "\n"
-	e := &Escalation{Rules: r, Authorizer: r}
+	e := r.escalation()
 	check := func(err error, want string) {
 		t.Helper()
 		if err == nil || err.Error() != want {
@@ -272,10 +322,10 @@ func TestEscalationTexts(t *testing.T) {
 
 // Leave to escalate or to bind what has a name is no leave for a request that has none, and none for what isn't a role.
 func TestEscalationByName(t *testing.T) {
-	r := fixture()
+	r := storedFixture()
 	r.ClusterRoleChanged(nil, clusterRole("some", rule("escalate", rbacv1.GroupName, "clusterroles", "mine"), rule("bind", rbacv1.GroupName, "roles")))
 	r.ClusterRoleBindingChanged(nil, clusterBinding("some", "some", userSubject("x")))
-	e, u := &Escalation{Rules: r, Authorizer: r}, &user.DefaultInfo{Name: "x"}
+	e, u := r.escalation(), &user.DefaultInfo{Name: "x"}
 	a := authorizer.AttributesRecord{APIGroup: rbacv1.GroupName, APIVersion: "*", Resource: "clusterroles", ResourceRequest: true}
 	for name, allowed := range map[string]bool{"": false, "other": false, "mine": true} {
 		a.Name = name

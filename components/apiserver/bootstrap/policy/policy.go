@@ -138,13 +138,15 @@ func account(name string) rbacv1.Subject {
 type Features struct {
 	StorageMigration bool // of stored objects, by a controller
 	TrustBundles     bool // of certificates, which all nodes and service accounts may read
+	// NoFlagz and NoStatusz leave out pages that who watches over the cluster may read.
+	NoFlagz, NoStatusz bool
 }
 
 const bundleDiscovery = "system:cluster-trust-bundle-discovery"
 
 // ClusterRoles lists all default ClusterRoles.
 func ClusterRoles(f Features) []*rbacv1.ClusterRole {
-	roles := append(publicRoles(), userRoles()...)
+	roles := append(publicRoles(f), userRoles()...)
 	roles = append(roles, componentRoles(f)...)
 	if f.TrustBundles {
 		roles = append(roles, clusterRole(bundleDiscovery, rule(read, certificates, "clustertrustbundles")))

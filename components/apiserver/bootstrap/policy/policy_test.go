@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,6 +102,22 @@ func checkRules(t *testing.T, name string, rules []rbacv1.PolicyRule) {
 		for _, g := range r.APIGroups {
 			if strings.Contains(g, "core") {
 				t.Errorf("%s: API group %q", name, g)
+			}
+		}
+	}
+}
+
+// TestPagesOfComponents: those may be read that are there.
+func TestPagesOfComponents(t *testing.T) {
+	for f, want := range map[Features][2]bool{
+		{}: {true, true}, {NoFlagz: true}: {false, true}, {NoStatusz: true}: {true, false},
+	} {
+		for _, r := range ClusterRoles(f) {
+			if r.Name != "system:monitoring" {
+				continue
+			}
+			if urls := r.Rules[0].NonResourceURLs; want != [2]bool{slices.Contains(urls, "/flagz"), slices.Contains(urls, "/statusz")} {
+				t.Errorf("%+v: %v", f, urls)
 			}
 		}
 	}

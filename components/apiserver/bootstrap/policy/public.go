@@ -3,13 +3,19 @@ package policy
 import rbacv1 "k8s.io/api/rbac/v1"
 
 // publicRoles are for everybody, and for those who watch over the cluster.
-func publicRoles() []*rbacv1.ClusterRole {
+func publicRoles(f Features) []*rbacv1.ClusterRole {
+	watched := []string{"/metrics", "/metrics/slis", "/livez", "/readyz", "/healthz", "/livez/*", "/readyz/*", "/healthz/*"}
+	if !f.NoFlagz {
+		watched = append(watched, "/flagz")
+	}
+	if !f.NoStatusz {
+		watched = append(watched, "/statusz")
+	}
 	return []*rbacv1.ClusterRole{
 		clusterRole("cluster-admin", rule("*", "*", "*"), urls("*", "*")),
 		clusterRole("system:discovery", urls("get", "/livez", "/readyz", "/healthz", "/version", "/version/",
 			"/openapi", "/openapi/*", "/api", "/api/*", "/apis", "/apis/*")),
-		clusterRole("system:monitoring", urls("get", "/metrics", "/metrics/slis", "/livez", "/readyz", "/healthz",
-			"/livez/*", "/readyz/*", "/healthz/*", "/flagz", "/statusz"), rule("get", core, "nodes/metrics")),
+		clusterRole("system:monitoring", urls("get", watched...), rule("get", core, "nodes/metrics")),
 		clusterRole("system:basic-user",
 			rule("create", authorization, "selfsubjectaccessreviews", "selfsubjectrulesreviews"),
 			rule("create", authentication, "selfsubjectreviews")),

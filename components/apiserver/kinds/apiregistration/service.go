@@ -99,7 +99,7 @@ func Row(obj apiService) []any {
 	available := string(apiregistrationv1.ConditionUnknown)
 	if c := helper.GetAPIServiceConditionByType(obj, apiregistrationv1.Available); c != nil {
 		available = string(c.Status)
-		if c.Status != apiregistrationv1.ConditionTrue {
+		if c.Status != apiregistrationv1.ConditionTrue && c.Reason != "" {
 			available = fmt.Sprintf("%s (%s)", c.Status, c.Reason)
 		}
 	}

@@ -82,6 +82,8 @@ func TestPrepare(t *testing.T) {
 func TestRow(t *testing.T) {
 	sick := service("v1.zoo.io", elsewhere)
 	sick.Status.Conditions = []apiregistrationv1.APIServiceCondition{{Type: apiregistrationv1.Available, Status: "False", Reason: "ServiceNotFound"}}
+	mute := service("v1.zoo.io", elsewhere)
+	mute.Status.Conditions = []apiregistrationv1.APIServiceCondition{{Type: apiregistrationv1.Available, Status: "False"}}
 	local := service("v1.zoo.io")
 	PrepareCreate(local, metav1.NewTime(now))
 	for _, test := range []struct {
@@ -90,6 +92,7 @@ func TestRow(t *testing.T) {
 	}{
 		{local, []any{"v1.zoo.io", "Local", "True", "60s"}},
 		{sick, []any{"v1.zoo.io", "default/zoo", "False (ServiceNotFound)", "60s"}},
+		{mute, []any{"v1.zoo.io", "default/zoo", "False", "60s"}},
 		{service("v1.zoo.io", elsewhere), []any{"v1.zoo.io", "default/zoo", "Unknown", "60s"}},
 	} {
 		if got := show.At(Row(test.service), now); !slices.Equal(got, test.want) {

@@ -13,14 +13,14 @@ import (
 var daemonSelection = selection{kind: "daemonset", pods: "DaemonSet"}
 
 // ValidateDaemonSet checks a daemon set.
-func ValidateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
-	return validateDaemonSet(&d.Spec, nil, daemonSelection)
+func (r Rules) ValidateDaemonSet(d *appsv1.DaemonSet) field.ErrorList {
+	return r.validateDaemonSet(&d.Spec, nil, daemonSelection)
 }
 
-func validateDaemonSet(s *appsv1.DaemonSetSpec, old *corev1.PodTemplateSpec, pods selection) field.ErrorList {
+func (r Rules) validateDaemonSet(s *appsv1.DaemonSetSpec, old *corev1.PodTemplateSpec, pods selection) field.ErrorList {
 	path := field.NewPath("spec")
 	selector, errs := pods.selector(s.Selector, path.Child("selector"))
-	errs = append(errs, pods.endless(&s.Template, old, selector, path.Child("template"))...)
+	errs = append(errs, r.endless(pods, &s.Template, old, selector, path.Child("template"))...)
 	errs = append(errs, checks.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
 	at := path.Child("updateStrategy")
 	switch s.UpdateStrategy.Type {
@@ -66,11 +66,11 @@ func validateDaemonRolling(r *appsv1.RollingUpdateDaemonSet, path *field.Path) f
 }
 
 // ValidateDaemonSetUpdate checks a change: the selector stays, even one with values that no label has.
-func ValidateDaemonSetUpdate(new, old *appsv1.DaemonSet) field.ErrorList {
+func (r Rules) ValidateDaemonSetUpdate(new, old *appsv1.DaemonSet) field.ErrorList {
 	errs := validation.ValidateImmutableField(new.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
 	pods := daemonSelection
 	pods.options.AllowInvalidLabelValueInSelector = metavalidation.LabelSelectorHasInvalidLabelValue(old.Spec.Selector)
-	return append(errs, validateDaemonSet(&new.Spec, &old.Spec.Template, pods)...)
+	return append(errs, r.validateDaemonSet(&new.Spec, &old.Spec.Template, pods)...)
 }
 
 // ValidateDaemonSetStatus checks a change of the status.

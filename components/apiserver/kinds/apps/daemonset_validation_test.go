@@ -19,13 +19,13 @@ func TestOldSelectors(t *testing.T) {
 	refused := func(errs field.ErrorList) bool {
 		return slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Field == "spec.selector.matchExpressions[0].values[0]" })
 	}
-	if errs := ValidateDaemonSet(with("!")); !refused(errs) {
+	if errs := (Rules{}).ValidateDaemonSet(with("!")); !refused(errs) {
 		t.Errorf("on create: %v", errs)
 	}
-	if errs := ValidateDaemonSetUpdate(with("!"), with("b")); !refused(errs) {
+	if errs := (Rules{}).ValidateDaemonSetUpdate(with("!"), with("b")); !refused(errs) {
 		t.Errorf("after a good one: %v", errs)
 	}
-	if errs := ValidateDaemonSetUpdate(with("!"), with("!")); refused(errs) {
+	if errs := (Rules{}).ValidateDaemonSetUpdate(with("!"), with("!")); refused(errs) {
 		t.Errorf("after a bad one: %v", errs)
 	}
 }

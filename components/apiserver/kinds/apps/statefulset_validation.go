@@ -16,12 +16,12 @@ import (
 var statefulSelection = selection{kind: "statefulset", pods: "StatefulSet", required: true}
 
 // ValidateStatefulSet checks a stateful set.
-func ValidateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
-	return validateStatefulSet(&s.Spec, nil)
+func (r Rules) ValidateStatefulSet(s *appsv1.StatefulSet) field.ErrorList {
+	return r.validateStatefulSet(&s.Spec, nil)
 }
 
 // validateStatefulSet checks a set; old is what it was before, itself to see whether that is valid still, and nil if it is new.
-func validateStatefulSet(s, old *appsv1.StatefulSetSpec) field.ErrorList {
+func (r Rules) validateStatefulSet(s, old *appsv1.StatefulSetSpec) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := validateManagement(s.PodManagementPolicy, path.Child("podManagementPolicy"))
 	errs = append(errs, validateStatefulUpdate(&s.UpdateStrategy, path.Child("updateStrategy"))...)
@@ -56,8 +56,8 @@ func validateStatefulSet(s, old *appsv1.StatefulSetSpec) field.ErrorList {
 		}
 		t := podTemplate(s)
 		errs = append(errs, podspec.ValidateFound(t, selector, template)...)
-		more := podspec.ValidateTemplate(t, was, template)
-		if len(more) > 0 && old != nil && old != s && len(validateStatefulSet(old, old)) > 0 {
+		more := r.Pods.ValidateTemplate(t, was, template)
+		if len(more) > 0 && old != nil && old != s && len(r.validateStatefulSet(old, old)) > 0 {
 			more = nil // a set that has become invalid can still be scaled or mended
 		}
 		errs = append(errs, more...)
@@ -130,8 +130,8 @@ func validateRetention(p appsv1.PersistentVolumeClaimRetentionPolicyType, at *fi
 }
 
 // ValidateStatefulSetUpdate checks a change: only some of the spec may change.
-func ValidateStatefulSetUpdate(new, old *appsv1.StatefulSet) field.ErrorList {
-	errs := validateStatefulSet(&new.Spec, &old.Spec)
+func (r Rules) ValidateStatefulSetUpdate(new, old *appsv1.StatefulSet) field.ErrorList {
+	errs := r.validateStatefulSet(&new.Spec, &old.Spec)
 	rest := new.Spec
 	rest.Replicas, rest.Ordinals, rest.Template = old.Spec.Replicas, old.Spec.Ordinals, old.Spec.Template
 	rest.UpdateStrategy, rest.MinReadySeconds = old.Spec.UpdateStrategy, old.Spec.MinReadySeconds

@@ -21,6 +21,12 @@ func TestStatefulSetThatBecameInvalid(t *testing.T) {
 			[]string{"spec.template.spec.containers[0].image"}},
 		{"scaled", func(s *appsv1.StatefulSetSpec) { s.Template.Spec.Containers[0].Name = "A" },
 			func(s *appsv1.StatefulSetSpec) { s.Replicas = ptr.To(int32(0)) }, nil},
+		{"scaled, privileged as was allowed once", func(s *appsv1.StatefulSetSpec) {
+			s.Template.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true)}
+		}, func(s *appsv1.StatefulSetSpec) { s.Replicas = ptr.To(int32(0)) }, nil},
+		{"privileged", nil, func(s *appsv1.StatefulSetSpec) {
+			s.Template.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true)}
+		}, []string{"spec.template.spec.containers[0].securityContext.privileged"}},
 		{"worse", func(s *appsv1.StatefulSetSpec) { s.Replicas = ptr.To(int32(-1)) },
 			func(s *appsv1.StatefulSetSpec) { s.Replicas, s.Template.Spec.Containers = nil, nil }, nil},
 		{"the rest is looked at", func(s *appsv1.StatefulSetSpec) { s.Template.Spec.Containers[0].Name = "A" },
@@ -46,7 +52,7 @@ func TestStatefulSetThatBecameInvalid(t *testing.T) {
 			}
 			set := old.DeepCopy()
 			tc.after(&set.Spec)
-			errs := ValidateStatefulSetUpdate(set, old)
+			errs := Rules{}.ValidateStatefulSetUpdate(set, old)
 			if len(errs) != len(tc.want) {
 				t.Fatalf("got %q, want %q", errs, tc.want)
 			}

@@ -11,16 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
+	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 )
 
 var replicaSelection = selection{kind: "deployment", pods: "ReplicaSet", required: true, detail: "invalid label selector"}
 
+// Rules check, as far as that is for each server to say.
+type Rules struct{ Pods podspec.Rules }
+
 // ValidateDeployment checks a deployment.
-func ValidateDeployment(d *appsv1.Deployment) field.ErrorList {
-	return validateDeployment(d, nil)
+func (r Rules) ValidateDeployment(d *appsv1.Deployment) field.ErrorList {
+	return r.validateDeployment(d, nil)
 }
 
-func validateDeployment(d *appsv1.Deployment, old *corev1.PodTemplateSpec) field.ErrorList {
+func (r Rules) validateDeployment(d *appsv1.Deployment, old *corev1.PodTemplateSpec) field.ErrorList {
 	path, s := field.NewPath("spec"), &d.Spec
 	var errs field.ErrorList
 	if s.Replicas != nil {
@@ -29,7 +33,7 @@ func validateDeployment(d *appsv1.Deployment, old *corev1.PodTemplateSpec) field
 	selector, more := replicaSelection.selector(s.Selector, path.Child("selector"))
 	errs = append(errs, more...)
 	if selector != nil {
-		errs = append(errs, replicaSelection.endless(&s.Template, old, selector, path.Child("template"))...)
+		errs = append(errs, r.endless(replicaSelection, &s.Template, old, selector, path.Child("template"))...)
 	}
 	errs = append(errs, validateStrategy(&s.Strategy, path.Child("strategy"))...)
 	errs = append(errs, checks.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))...)
@@ -49,8 +53,8 @@ func validateDeployment(d *appsv1.Deployment, old *corev1.PodTemplateSpec) field
 }
 
 // ValidateDeploymentUpdate checks a change: the selector stays.
-func ValidateDeploymentUpdate(new, old *appsv1.Deployment) field.ErrorList {
-	return append(validateDeployment(new, &old.Spec.Template),
+func (r Rules) ValidateDeploymentUpdate(new, old *appsv1.Deployment) field.ErrorList {
+	return append(r.validateDeployment(new, &old.Spec.Template),
 		validation.ValidateImmutableField(new.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))...)
 }
 
@@ -118,11 +122,11 @@ func ValidateDeploymentStatus(new, old *appsv1.Deployment) field.ErrorList {
 }
 
 // ValidateReplicaSet checks a replica set.
-func ValidateReplicaSet(r *appsv1.ReplicaSet) field.ErrorList {
-	return validateReplicaSet(&r.Spec, nil)
+func (r Rules) ValidateReplicaSet(set *appsv1.ReplicaSet) field.ErrorList {
+	return r.validateReplicaSet(&set.Spec, nil)
 }
 
-func validateReplicaSet(s *appsv1.ReplicaSetSpec, old *corev1.PodTemplateSpec) field.ErrorList {
+func (r Rules) validateReplicaSet(s *appsv1.ReplicaSetSpec, old *corev1.PodTemplateSpec) field.ErrorList {
 	path := field.NewPath("spec")
 	var errs field.ErrorList
 	if s.Replicas != nil {
@@ -132,14 +136,14 @@ func validateReplicaSet(s *appsv1.ReplicaSetSpec, old *corev1.PodTemplateSpec) f
 	selector, more := replicaSelection.selector(s.Selector, path.Child("selector"))
 	errs = append(errs, more...)
 	if selector != nil {
-		errs = append(errs, replicaSelection.endless(&s.Template, old, selector, path.Child("template"))...)
+		errs = append(errs, r.endless(replicaSelection, &s.Template, old, selector, path.Child("template"))...)
 	}
 	return errs
 }
 
 // ValidateReplicaSetUpdate checks a change: the selector stays.
-func ValidateReplicaSetUpdate(new, old *appsv1.ReplicaSet) field.ErrorList {
-	return append(validateReplicaSet(&new.Spec, &old.Spec.Template),
+func (r Rules) ValidateReplicaSetUpdate(new, old *appsv1.ReplicaSet) field.ErrorList {
+	return append(r.validateReplicaSet(&new.Spec, &old.Spec.Template),
 		validation.ValidateImmutableField(new.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))...)
 }
 

@@ -14,7 +14,7 @@ func TestNoSelector(t *testing.T) {
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "c"}}
 	DefaultDeployment(d)
 	var got []string
-	for _, err := range ValidateDeployment(d) {
+	for _, err := range (Rules{}).ValidateDeployment(d) {
 		got = append(got, string(err.Type)+" "+err.Field)
 	}
 	want := []string{"FieldValueRequired spec.selector", "FieldValueInvalid spec.template.metadata.labels",

@@ -19,8 +19,8 @@ import (
 const maxCronJobName = 63 - 11
 
 // ValidateCronJob checks a cron job.
-func ValidateCronJob(c *batchv1.CronJob) field.ErrorList {
-	errs := validateCronSpec(&c.Spec, nil, field.NewPath("spec"))
+func (r Rules) ValidateCronJob(c *batchv1.CronJob) field.ErrorList {
+	errs := r.validateCronSpec(&c.Spec, nil, field.NewPath("spec"))
 	if len(c.Name) > maxCronJobName {
 		errs = append(errs, field.Invalid(field.NewPath("metadata").Child("name"), c.Name, "must be no more than 52 characters"))
 	}
@@ -28,12 +28,12 @@ func ValidateCronJob(c *batchv1.CronJob) field.ErrorList {
 }
 
 // ValidateCronJobUpdate checks a change; a name that got in stays allowed.
-func ValidateCronJobUpdate(new, old *batchv1.CronJob) field.ErrorList {
-	return validateCronSpec(&new.Spec, &old.Spec, field.NewPath("spec"))
+func (r Rules) ValidateCronJobUpdate(new, old *batchv1.CronJob) field.ErrorList {
+	return r.validateCronSpec(&new.Spec, &old.Spec, field.NewPath("spec"))
 }
 
 // validateCronSpec checks a spec; old is what it was before, nil if it is new.
-func validateCronSpec(s, old *batchv1.CronJobSpec, path *field.Path) field.ErrorList {
+func (r Rules) validateCronSpec(s, old *batchv1.CronJobSpec, path *field.Path) field.ErrorList {
 	errs := validateSchedule(s, old, path.Child("schedule"))
 	if s.StartingDeadlineSeconds != nil {
 		errs = append(errs, checks.NonNegative(*s.StartingDeadlineSeconds, path.Child("startingDeadlineSeconds"))...)
@@ -43,7 +43,7 @@ func validateCronSpec(s, old *batchv1.CronJobSpec, path *field.Path) field.Error
 	}
 	errs = append(errs, checks.OneOf(s.ConcurrencyPolicy, path.Child("concurrencyPolicy"),
 		batchv1.AllowConcurrent, batchv1.ForbidConcurrent, batchv1.ReplaceConcurrent)...)
-	errs = append(errs, validateJobTemplate(s, old, path.Child("jobTemplate"))...)
+	errs = append(errs, r.validateJobTemplate(s, old, path.Child("jobTemplate"))...)
 	if l := s.SuccessfulJobsHistoryLimit; l != nil {
 		errs = append(errs, checks.NonNegative(int64(*l), path.Child("successfulJobsHistoryLimit"))...)
 	}
@@ -96,13 +96,13 @@ func validateTimeZone(name string, at *field.Path) field.ErrorList {
 	return errs
 }
 
-func validateJobTemplate(s, old *batchv1.CronJobSpec, path *field.Path) field.ErrorList {
+func (r Rules) validateJobTemplate(s, old *batchv1.CronJobSpec, path *field.Path) field.ErrorList {
 	t, at := &s.JobTemplate.Spec, path.Child("spec")
 	var was *corev1.PodTemplateSpec
 	if old != nil {
 		was = &old.JobTemplate.Spec.Template
 	}
-	errs := validateJobSpec(t, was, at)
+	errs := r.validateJobSpec(t, was, at)
 	if t.Selector != nil {
 		errs = append(errs, field.Invalid(at.Child("selector"), t.Selector, "`selector` will be auto-generated"))
 	}

@@ -13,15 +13,15 @@ import (
 )
 
 // ValidateJobUpdate checks a changed job.
-func ValidateJobUpdate(new, old *batchv1.Job) field.ErrorList {
-	return validateJob(new, &old.Spec)
+func (r Rules) ValidateJobUpdate(new, old *batchv1.Job) field.ErrorList {
+	return r.validateJob(new, &old.Spec)
 }
 
 // ValidateJobChange checks a change: what the job is stays; how much of it runs at once may change. It repeats some of
 // ValidateJobUpdate, as upstream does.
-func ValidateJobChange(new, old *batchv1.Job) field.ErrorList {
+func (r Rules) ValidateJobChange(new, old *batchv1.Job) field.ErrorList {
 	path, is, was := field.NewPath("spec"), &new.Spec, &old.Spec
-	errs := validateSelected(is, was, path)
+	errs := r.validateSelected(is, was, path)
 	errs = append(errs, keptCompletions(is, was, path.Child("completions"))...)
 	errs = append(errs, validation.ValidateImmutableField(is.Selector, was.Selector, path.Child("selector"))...)
 	errs = append(errs, keptTemplate(new, old, path.Child("template"))...)

@@ -53,7 +53,7 @@ func TestOldSelectors(t *testing.T) {
 		{"after a good one", with("!"), with("b"), true},
 		{"after a bad one", with("!"), with("!"), false},
 	} {
-		errs := validateSelected(c.is, c.was, field.NewPath("spec"))
+		errs := Rules{}.validateSelected(c.is, c.was, field.NewPath("spec"))
 		refused := slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Field == "spec.selector.matchExpressions[0].values[0]" })
 		if refused != c.refused {
 			t.Errorf("%s: %v", c.name, errs)

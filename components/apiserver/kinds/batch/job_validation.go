@@ -27,13 +27,16 @@ const (
 	maxSucceededIndexes = 64 * 1024 // bytes of a list of them
 )
 
+// Rules check, as far as that is for each server to say.
+type Rules struct{ Pods podspec.Rules }
+
 // ValidateJob checks a job.
-func ValidateJob(j *batchv1.Job) field.ErrorList { return validateJob(j, nil) }
+func (r Rules) ValidateJob(j *batchv1.Job) field.ErrorList { return r.validateJob(j, nil) }
 
 // validateJob checks a job; old is what its spec was before, nil if it is new.
-func validateJob(j *batchv1.Job, old *batchv1.JobSpec) field.ErrorList {
+func (r Rules) validateJob(j *batchv1.Job, old *batchv1.JobSpec) field.ErrorList {
 	errs := generated(j, templateOf(old))
-	errs = append(errs, validateSelected(&j.Spec, old, field.NewPath("spec"))...)
+	errs = append(errs, r.validateSelected(&j.Spec, old, field.NewPath("spec"))...)
 	if s := &j.Spec; indexed(s) && s.Completions != nil && *s.Completions > 0 {
 		host := fmt.Sprintf("%s-%d", j.Name, *s.Completions-1)
 		if len(utilvalidation.IsDNS1123Label(host)) > 0 {
@@ -93,8 +96,8 @@ func hasLabels(t *corev1.PodTemplateSpec, keys ...string) bool {
 }
 
 // validateSelected checks the spec of a job, with a selector that finds its pods. One with values that no label has may stay.
-func validateSelected(s, old *batchv1.JobSpec, path *field.Path) field.ErrorList {
-	errs := validateJobSpec(s, templateOf(old), path)
+func (r Rules) validateSelected(s, old *batchv1.JobSpec, path *field.Path) field.ErrorList {
+	errs := r.validateJobSpec(s, templateOf(old), path)
 	var options metavalidation.LabelSelectorValidationOptions
 	options.AllowInvalidLabelValueInSelector = old != nil && metavalidation.LabelSelectorHasInvalidLabelValue(old.Selector)
 	if s.Selector == nil {
@@ -114,7 +117,7 @@ func indexed(s *batchv1.JobSpec) bool {
 }
 
 // validateJobSpec checks what jobs and the templates of jobs share.
-func validateJobSpec(s *batchv1.JobSpec, old *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+func (r Rules) validateJobSpec(s *batchv1.JobSpec, old *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	errs := validateNumbers(s, path)
 	if m := s.ManagedBy; m != nil {
 		errs = append(errs, utilvalidation.IsDomainPrefixedPath(path.Child("managedBy"), *m)...)
@@ -127,7 +130,7 @@ func validateJobSpec(s *batchv1.JobSpec, old *corev1.PodTemplateSpec, path *fiel
 	errs = append(errs, validateSuccessPolicy(s, path.Child("successPolicy"))...)
 	errs = append(errs, validateReplacement(s, path.Child("podReplacementPolicy"))...)
 	template := path.Child("template")
-	errs = append(errs, podspec.ValidateTemplate(&s.Template, old, template)...)
+	errs = append(errs, r.Pods.ValidateTemplate(&s.Template, old, template)...)
 	at := template.Child("spec", "restartPolicy")
 	switch policy := s.Template.Spec.RestartPolicy; {
 	case policy == "" || policy == corev1.RestartPolicyAlways:

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -87,18 +89,39 @@ func containers(cs []corev1.Container) (names, images string) {
 	return strings.Join(n, ","), strings.Join(i, ",")
 }
 
+// Rules check, as far as that is for each server to say.
+type Rules struct{ Pods podspec.Rules }
+
 // ValidateController checks a replication controller.
-func ValidateController(r *corev1.ReplicationController) field.ErrorList {
-	return validateController(&r.Spec, nil)
+func (r Rules) ValidateController(rc *corev1.ReplicationController) field.ErrorList {
+	return r.validateController(&rc.Spec, nil)
 }
 
 // ValidateControllerUpdate checks a change.
-func ValidateControllerUpdate(new, old *corev1.ReplicationController) field.ErrorList {
-	return validateController(&new.Spec, old.Spec.Template)
+func (r Rules) ValidateControllerUpdate(new, old *corev1.ReplicationController) field.ErrorList {
+	errs := r.validateController(&new.Spec, old.Spec.Template)
+	return append(errs, unconverted(new, old)...)
+}
+
+// unconverted checks a change of a controller that stands for a replica set of which it can't say all: annotations tell what, and
+// that the selector has to stay if it is that.
+func unconverted(new, old *corev1.ReplicationController) field.ErrorList {
+	var errs field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(old.Annotations)) {
+		prefix, name, ok := strings.Cut(key, "/")
+		switch {
+		case !ok || !strings.HasPrefix(prefix, corev1.NonConvertibleAnnotationPrefix):
+		case !strings.Contains(name, "selector"):
+			errs = append(errs, &field.Error{Type: field.ErrorTypeNotFound, Field: name, BadValue: old.Annotations[key], Detail: "unknown non-convertible field"})
+		case !maps.Equal(old.Spec.Selector, new.Spec.Selector):
+			errs = append(errs, field.Invalid(field.NewPath("spec", "selector"), new.Spec.Selector, "cannot update non-convertible selector"))
+		}
+	}
+	return errs
 }
 
 // validateController checks the spec of a replication controller; old is the template that it had, nil if it is new.
-func validateController(s *corev1.ReplicationControllerSpec, old *corev1.PodTemplateSpec) field.ErrorList {
+func (r Rules) validateController(s *corev1.ReplicationControllerSpec, old *corev1.PodTemplateSpec) field.ErrorList {
 	path := field.NewPath("spec")
 	errs := checks.NonNegative(int64(s.MinReadySeconds), path.Child("minReadySeconds"))
 	if len(s.Selector) == 0 {
@@ -114,18 +137,18 @@ func validateController(s *corev1.ReplicationControllerSpec, old *corev1.PodTemp
 		return append(errs, field.Required(template, ""))
 	}
 	errs = append(errs, podspec.ValidateFound(s.Template, labels.SelectorFromSet(s.Selector), template)...)
-	errs = append(errs, podspec.ValidateTemplate(s.Template, old, template)...)
+	errs = append(errs, r.Pods.ValidateTemplate(s.Template, old, template)...)
 	return append(errs, podspec.ValidateEndless(&s.Template.Spec, "ReplicationController", template.Child("spec"))...)
 }
 
 // ValidatePodTemplate checks a pod template.
-func ValidatePodTemplate(t *corev1.PodTemplate) field.ErrorList {
-	return podspec.ValidateTemplate(&t.Template, nil, field.NewPath("template"))
+func (r Rules) ValidatePodTemplate(t *corev1.PodTemplate) field.ErrorList {
+	return r.Pods.ValidateTemplate(&t.Template, nil, field.NewPath("template"))
 }
 
 // ValidatePodTemplateUpdate checks a change.
-func ValidatePodTemplateUpdate(new, old *corev1.PodTemplate) field.ErrorList {
-	return podspec.ValidateTemplate(&new.Template, &old.Template, field.NewPath("template"))
+func (r Rules) ValidatePodTemplateUpdate(new, old *corev1.PodTemplate) field.ErrorList {
+	return r.Pods.ValidateTemplate(&new.Template, &old.Template, field.NewPath("template"))
 }
 
 // ValidateControllerStatus checks a change of the status.

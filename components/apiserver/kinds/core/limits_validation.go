@@ -21,7 +21,7 @@ func ValidateLimitRange(l *corev1.LimitRange) field.ErrorList {
 	seen := sets.New[corev1.LimitType]()
 	for i := range l.Spec.Limits {
 		item, at := &l.Spec.Limits[i], field.NewPath("spec", "limits").Index(i)
-		errs = append(errs, limitTypeName(string(item.Type), at.Child("type"))...)
+		errs = append(errs, limitTypeName(item.Type, at.Child("type"))...)
 		if seen.Has(item.Type) {
 			errs = append(errs, field.Duplicate(at.Child("type"), item.Type))
 		}
@@ -31,13 +31,13 @@ func ValidateLimitRange(l *corev1.LimitRange) field.ErrorList {
 	return errs
 }
 
-func limitTypeName(name string, at *field.Path) field.ErrorList {
+func limitTypeName(name corev1.LimitType, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	for _, msg := range utilvalidation.IsQualifiedName(name) {
+	for _, msg := range utilvalidation.IsQualifiedName(string(name)) {
 		errs = append(errs, field.Invalid(at, name, msg))
 	}
-	if len(errs) == 0 && !strings.Contains(name, "/") {
-		switch corev1.LimitType(name) {
+	if len(errs) == 0 && !strings.Contains(string(name), "/") {
+		switch name {
 		case corev1.LimitTypePod, corev1.LimitTypeContainer, corev1.LimitTypePersistentVolumeClaim:
 		default:
 			errs = append(errs, field.Invalid(at, name, "must be a standard limit type or fully qualified"))
@@ -136,7 +136,12 @@ func validateRatio(item *corev1.LimitRangeItem, n corev1.ResourceName, at *field
 	if !hasMin || !hasMax {
 		return errs
 	}
-	if most := max.AsApproximateFloat64() / min.AsApproximateFloat64(); ratio.AsApproximateFloat64() > most {
+	asked, low, high := float64(ratio.Value()), min.Value(), max.Value()
+	if ratio.Value() < resource.MaxMilliValue && low < resource.MaxMilliValue && high < resource.MaxMilliValue {
+		asked, low, high = float64(ratio.MilliValue())/1000, min.MilliValue(), max.MilliValue()
+	}
+	// Of whole numbers, as fractions would be off by the last bit: 300m is three times 100m.
+	if most := float64(high) / float64(low); asked > most {
 		errs = append(errs, field.Invalid(at, ratio.String(), fmt.Sprintf("ratio %s is greater than max/min = %f", ratio.String(), most)))
 	}
 	return errs

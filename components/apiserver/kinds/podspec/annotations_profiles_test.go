@@ -69,7 +69,7 @@ func TestAppArmorAnnotations(t *testing.T) {
 		if got != tc.want || len(warnings) > 0 != tc.warns || len(told) > 0 != tc.told {
 			t.Errorf("%s: got %q, warnings %q and %q", tc.name, got, warnings, told)
 		}
-		if errs := ValidateCreate(p); tc.err == "" && len(errs) > 0 || tc.err != "" && (len(errs) != 1 || errs[0].Error() != tc.err) {
+		if errs := (Rules{}).ValidateCreate(p); tc.err == "" && len(errs) > 0 || tc.err != "" && (len(errs) != 1 || errs[0].Error() != tc.err) {
 			t.Errorf("%s: got errors %q, want %q", tc.name, errs, tc.err)
 		}
 	}

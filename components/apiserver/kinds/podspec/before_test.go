@@ -75,22 +75,22 @@ func TestStoredFaults(t *testing.T) {
 			p := good.DeepCopy()
 			change(p)
 			DefaultPod(p)
-			if errs := ValidateCreate(p); len(errs) == 0 {
+			if errs := (Rules{}).ValidateCreate(p); len(errs) == 0 {
 				t.Error("a new pod may have it")
 			}
 			old := p.DeepCopy()
 			p.Labels = map[string]string{"a": "b"}
-			if errs := ValidateUpdate(p, old); len(errs) > 0 {
+			if errs := (Rules{}).ValidateUpdate(p, old); len(errs) > 0 {
 				t.Error(errs)
 			}
-			if errs := ValidateResize(p, old, nil); len(errs) > 0 {
+			if errs := (Rules{}).ValidateResize(p, old, nil); len(errs) > 0 {
 				t.Error(errs)
 			}
 			is, was := template(p), template(good)
-			if len(ValidateTemplate(is, nil, path)) == 0 || len(ValidateTemplate(is, was, path)) == 0 {
+			if len(Rules{}.ValidateTemplate(is, nil, path)) == 0 || len(Rules{}.ValidateTemplate(is, was, path)) == 0 {
 				t.Error("a template may get it")
 			}
-			if errs := ValidateTemplate(is, template(old), path); len(errs) > 0 {
+			if errs := (Rules{}).ValidateTemplate(is, template(old), path); len(errs) > 0 {
 				t.Error(errs)
 			}
 		})
@@ -108,16 +108,16 @@ func TestStoredSpreadKeys(t *testing.T) {
 	p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "k", WhenUnsatisfiable: corev1.DoNotSchedule,
 		MatchLabelKeys: []string{"k"}, LabelSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{is}}}}
 	old := p.DeepCopy()
-	if errs := ValidateTemplate(p, old, nil); len(errs) > 0 {
+	if errs := (Rules{}).ValidateTemplate(p, old, nil); len(errs) > 0 {
 		t.Error(errs)
 	}
 	s := old.Spec.TopologySpreadConstraints[0].LabelSelector
 	s.MatchExpressions = append(s.MatchExpressions, is)
-	errs := ValidateTemplate(p, old, field.NewPath("template"))
+	errs := Rules{}.ValidateTemplate(p, old, field.NewPath("template"))
 	expect(t, errorTexts(errs.ToAggregate()), []string{
 		`template.spec.topologySpreadConstraints[0].matchLabelKeys[0]: Invalid value: "k": exists in both matchLabelKeys and labelSelector`})
 	p.Spec.TopologySpreadConstraints[0].LabelSelector = nil
-	errs = ValidateTemplate(p, old, field.NewPath("template"))
+	errs = Rules{}.ValidateTemplate(p, old, field.NewPath("template"))
 	expect(t, errorTexts(errs.ToAggregate()), []string{
 		"template.spec.topologySpreadConstraints[0].matchLabelKeys: Forbidden: must not be specified when labelSelector is not set"})
 }
@@ -146,7 +146,7 @@ func TestWhatIsNotLetBe(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := template(minimal())
 			tc.change(&p.Spec)
-			expect(t, errorTexts(ValidateTemplate(p, p.DeepCopy(), nil).ToAggregate()), tc.want)
+			expect(t, errorTexts(Rules{}.ValidateTemplate(p, p.DeepCopy(), nil).ToAggregate()), tc.want)
 		})
 	}
 }

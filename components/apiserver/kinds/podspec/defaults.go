@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 )
 
 // fileMode is the mode of files in volumes made of API objects.
@@ -27,6 +28,9 @@ func DefaultPod(pod *corev1.Pod) {
 		defaultPodResources(pod)
 	}
 	setDefault(&spec.EnableServiceLinks, true)
+	if grace := spec.TerminationGracePeriodSeconds; grace != nil && *grace < 0 {
+		spec.TerminationGracePeriodSeconds = ptr.To[int64](1) // as old clients mean by less
+	}
 	Default(spec)
 	SyncStatusIPs(&pod.Status)
 	roundUpStatus(&pod.Status)

@@ -36,3 +36,19 @@ func TestAnnotationsThatAreSharedAreNotWrittenTo(t *testing.T) {
 	}
 	all.Wait() // the runtime ends a program that writes to a map at once from several places
 }
+
+// TestNegativeTimesToStop: of pods they are gone as soon as one is read, before anybody else sees it; templates keep theirs.
+func TestNegativeTimesToStop(t *testing.T) {
+	for seconds, want := range map[int64]int64{-5: 1, -1: 1, 0: 0, 7: 7} {
+		pod, template, given := &corev1.Pod{}, &corev1.PodTemplateSpec{}, seconds
+		pod.Spec.TerminationGracePeriodSeconds, template.Spec.TerminationGracePeriodSeconds = &given, &given
+		DefaultPod(pod)
+		DefaultTemplate(template)
+		if is := *pod.Spec.TerminationGracePeriodSeconds; is != want {
+			t.Errorf("%d of a pod: %d", seconds, is)
+		}
+		if is := *template.Spec.TerminationGracePeriodSeconds; is != seconds {
+			t.Errorf("%d of a template: %d", seconds, is)
+		}
+	}
+}

@@ -6,7 +6,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/kubectl/pkg/util/qos"
-	"k8s.io/utils/ptr"
 )
 
 // gatedMessage is what upstream's API server says of a pod with scheduling gates.
@@ -20,7 +19,6 @@ func Terminal(p *corev1.Pod) bool {
 // PrepareCreate gives a new pod the status in which every pod starts. It returns warnings about what it had to change.
 func PrepareCreate(p *corev1.Pod, now time.Time) []string {
 	DropDisabled(&p.Spec, nil)
-	noNegativeGrace(p)
 	p.Generation = 1
 	// A class of service that the client gives is taken: the one thing of the status that is.
 	p.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qos.GetPodQOS(p)}
@@ -32,19 +30,6 @@ func PrepareCreate(p *corev1.Pod, now time.Time) []string {
 	}
 	mergeMatchLabelKeys(p)
 	return syncAppArmor(p)
-}
-
-// PrepareUpdate does to a changed pod what was done to the new one.
-func PrepareUpdate(new, old *corev1.Pod) {
-	DropDisabled(&new.Spec, &old.Spec)
-	noNegativeGrace(new)
-}
-
-// noNegativeGrace makes a negative time to stop the shortest one.
-func noNegativeGrace(p *corev1.Pod) {
-	if grace := p.Spec.TerminationGracePeriodSeconds; grace != nil && *grace < 0 {
-		p.Spec.TerminationGracePeriodSeconds = ptr.To[int64](1)
-	}
 }
 
 // Resized are containers with the resources and resize policies of those wanted; or these as they are, for validation

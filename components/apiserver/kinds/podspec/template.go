@@ -9,10 +9,10 @@ import (
 )
 
 // ValidateTemplate checks a pod template; old is what it was before, nil if it is new.
-func ValidateTemplate(t, old *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
+func (r Rules) ValidateTemplate(t, old *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	was := beforeTemplate(old)
 	errs := validateTemplateMeta(t, was, path)
-	errs = append(errs, validateSpec(&t.Spec, was, nil, path.Child("spec"))...)
+	errs = append(errs, r.validateSpec(&t.Spec, was, nil, path.Child("spec"))...)
 	errs = append(errs, validateProfilesAgree(t.Annotations, &t.Spec, path.Child("spec"))...)
 	if len(t.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("spec", "ephemeralContainers"), "ephemeral containers not allowed in pod template"))

@@ -37,10 +37,10 @@ func validateAnnotations(annotations map[string]string, s *corev1.PodSpec, old *
 	return append(errs, appArmorAnnotations(annotations, s, path)...)
 }
 
-// isCost reports whether a text is a number in the one way in which it can be written.
+// isCost reports whether a text is a number that begins with neither "+" nor a 0 too many; what comes behind "-" may.
 func isCost(text string) bool {
-	n, err := strconv.ParseInt(text, 10, 32)
-	return err == nil && strconv.FormatInt(n, 10) == text
+	_, err := strconv.ParseInt(text, 10, 32)
+	return err == nil && text[0] != '+' && (text[0] != '0' || text == "0")
 }
 
 func seccompAnnotations(annotations map[string]string, path *field.Path) field.ErrorList {

@@ -12,6 +12,7 @@ import (
 
 // containers checks the containers of a pod, with what they refer to.
 type containers struct {
+	rules   Rules
 	spec    *corev1.PodSpec
 	volumes map[string]corev1.VolumeSource
 	claims  sets.Set[string]
@@ -165,7 +166,7 @@ func (c *containers) shared(ctr *corev1.Container, at *field.Path) field.ErrorLi
 	errs = append(errs, pullPolicies(ctr.ImagePullPolicy, at.Child("imagePullPolicy"))...)
 	errs = append(errs, validateResources(&ctr.Resources, c.old, c.claims, at.Child("resources"), ContainerResource)...)
 	errs = append(errs, validateResizePolicy(ctr.ResizePolicy, c.spec.RestartPolicy, at.Child("resizePolicy"))...)
-	return append(errs, validateSecurity(ctr.SecurityContext, c.spec, at.Child("securityContext"))...)
+	return append(errs, c.rules.validateSecurity(ctr.SecurityContext, c.spec, at.Child("securityContext"))...)
 }
 
 // trimmed checks that nothing invisible is around the image of a container, which templates may have.

@@ -126,14 +126,16 @@ func validateFileVolumes(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 
 // fileVolume checks that a file of variables lies in a volume where a container of the pod can write it.
 func fileVolume(name string, volumes []corev1.Volume, at *field.Path) field.ErrorList {
-	i := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == name })
-	switch {
-	case i < 0:
-		return field.ErrorList{field.NotFound(at, name)}
-	case volumes[i].EmptyDir == nil:
-		return field.ErrorList{field.Invalid(at, name, "referenced volume must be of type emptyDir")}
+	for _, v := range slices.Backward(volumes) { // the last one of several of a name, as upstream has it
+		switch {
+		case v.Name != name:
+			continue
+		case v.EmptyDir == nil:
+			return field.ErrorList{field.Invalid(at, name, "referenced volume must be of type emptyDir")}
+		}
+		return nil
 	}
-	return nil
+	return field.ErrorList{field.NotFound(at, name)}
 }
 
 // validateFieldRef checks a reference to one of the pod's own fields.

@@ -14,11 +14,12 @@ import (
 
 // ValidateEphemeralUpdate checks a change through /ephemeralcontainers: they may be added, and stay as they are. meta are the
 // faults of the metadata, of which clients are told first, if at all.
-func ValidateEphemeralUpdate(new, old *corev1.Pod, meta field.ErrorList) field.ErrorList {
+func (r Rules) ValidateEphemeralUpdate(new, old *corev1.Pod, meta field.ErrorList) field.ErrorList {
 	if _, mirror := old.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support ephemeral containers")}
 	}
-	errs := slices.Concat(meta, validatePod(new, beforePod(old)))
+	was := beforePod(old)
+	errs := slices.Concat(meta, r.validatePod(new, was), keptAnnotations(new, was))
 	path := field.NewPath("spec", "ephemeralContainers")
 	is := map[string]corev1.EphemeralContainer{}
 	for _, c := range new.Spec.EphemeralContainers {

@@ -31,8 +31,7 @@ func tighterNodes(new, old *corev1.PodSpec, path *field.Path) field.ErrorList {
 		return append(errs, field.Invalid(at, checks.Unversioned(terms), "no additions/deletions to non-empty NodeSelectorTerms list are allowed"))
 	}
 	for i := range was.NodeSelectorTerms {
-		if !startsWith(is.NodeSelectorTerms[i].MatchExpressions, was.NodeSelectorTerms[i].MatchExpressions) ||
-			!startsWith(is.NodeSelectorTerms[i].MatchFields, was.NodeSelectorTerms[i].MatchFields) {
+		if !tighter(&is.NodeSelectorTerms[i], &was.NodeSelectorTerms[i]) {
 			errs = append(errs, field.Invalid(at.Index(i), checks.Unversioned(is.NodeSelectorTerms[i]), "only additions are allowed (no mutations or deletions)"))
 		}
 	}
@@ -46,23 +45,33 @@ func required(a *corev1.Affinity) *corev1.NodeSelector {
 	return a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
+// tighter reports whether a term has what it had, and maybe more: one of nothing, which finds no node, would find some with more.
+func tighter(is, was *corev1.NodeSelectorTerm) bool {
+	if empty(was) {
+		return empty(is)
+	}
+	return startsWith(is.MatchExpressions, was.MatchExpressions) && startsWith(is.MatchFields, was.MatchFields)
+}
+
+func empty(t *corev1.NodeSelectorTerm) bool { return len(t.MatchExpressions)+len(t.MatchFields) == 0 }
+
 func startsWith(list, prefix []corev1.NodeSelectorRequirement) bool {
 	return len(list) >= len(prefix) && apiequality.Semantic.DeepEqual(list[:len(prefix)], prefix)
 }
 
 // withNodeAffinity returns new with the node affinity of old, and nothing where new has only a node affinity more.
 func withNodeAffinity(new, old *corev1.Affinity) *corev1.Affinity {
-	switch {
-	case old == nil:
-		if new != nil && new.NodeAffinity != nil && new.PodAffinity == nil && new.PodAntiAffinity == nil {
-			return nil
-		}
-		return new
-	case new == nil:
-		if old.NodeAffinity == nil {
-			return nil
-		}
-		return &corev1.Affinity{NodeAffinity: old.NodeAffinity}
+	var nodes *corev1.NodeAffinity
+	if old != nil {
+		nodes = old.NodeAffinity
 	}
-	return &corev1.Affinity{NodeAffinity: old.NodeAffinity, PodAffinity: new.PodAffinity, PodAntiAffinity: new.PodAntiAffinity}
+	switch {
+	case new == nil && nodes == nil:
+		return nil
+	case new == nil:
+		return &corev1.Affinity{NodeAffinity: nodes}
+	case old == nil && new.NodeAffinity != nil && new.PodAffinity == nil && new.PodAntiAffinity == nil:
+		return nil
+	}
+	return &corev1.Affinity{NodeAffinity: nodes, PodAffinity: new.PodAffinity, PodAntiAffinity: new.PodAntiAffinity}
 }

@@ -5,10 +5,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
+// Rules check pods and templates, as far as that is for each server to say. The zero value is the default.
+type Rules struct {
+	// Privileged lets containers ask for privileged mode, and be processes of a Windows host.
+	Privileged bool
+}
+
 // ValidateCreate checks a new pod.
-func ValidateCreate(p *corev1.Pod) field.ErrorList {
+func (r Rules) ValidateCreate(p *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := validatePod(p, nil)
+	errs := r.validatePod(p, nil)
 	if len(p.Spec.EphemeralContainers) > 0 {
 		errs = append(errs, field.Forbidden(path.Child("ephemeralContainers"), "cannot be set on create"))
 	}
@@ -19,10 +25,10 @@ func ValidateCreate(p *corev1.Pod) field.ErrorList {
 }
 
 // validatePod checks a pod; old is what it was before, nil if it is new.
-func validatePod(p *corev1.Pod, old *before) field.ErrorList {
+func (r Rules) validatePod(p *corev1.Pod, old *before) field.ErrorList {
 	errs := validateAnnotations(p.Annotations, &p.Spec, old, field.NewPath("metadata", "annotations"))
 	path := field.NewPath("spec")
-	errs = append(errs, validateSpec(&p.Spec, old, &p.ObjectMeta, path)...)
+	errs = append(errs, r.validateSpec(&p.Spec, old, &p.ObjectMeta, path)...)
 	if p.Spec.ServiceAccountName == "" {
 		errs = append(errs, noTokens(p.Spec.Volumes, path.Child("volumes"))...)
 	}

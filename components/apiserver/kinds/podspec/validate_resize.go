@@ -12,9 +12,9 @@ import (
 
 // ValidateResize checks a change through /resize: only CPU and memory, and never so that the pod's class of service changes
 // (KEP-1287). meta are the faults of the metadata, of which clients are told first, if at all.
-func ValidateResize(new, old *corev1.Pod, meta field.ErrorList) field.ErrorList {
+func (r Rules) ValidateResize(new, old *corev1.Pod, meta field.ErrorList) field.ErrorList {
 	path := field.NewPath("spec")
-	errs := slices.Concat(meta, validatePod(new, beforePod(old)))
+	errs := slices.Concat(meta, r.validatePod(new, beforePod(old)))
 	if _, mirror := old.Annotations[corev1.MirrorPodAnnotationKey]; mirror {
 		return field.ErrorList{field.Forbidden(field.NewPath(""), "static pods cannot be resized")}
 	}

@@ -19,15 +19,13 @@ func validateClaims(list []corev1.PodResourceClaim, meta *metav1.ObjectMeta, pat
 			names.Insert(list[i].Name)
 		}
 	}
-	if meta != nil && isMirror(meta) {
-		if len(list) > 0 {
-			return names, field.ErrorList{field.Forbidden(field.NewPath(""), "static pods do not support resource claims")}
-		}
-		return names, nil
-	}
 	var errs field.ErrorList
 	seen := sets.New[string]()
 	for i := range list {
+		if meta != nil && isMirror(meta) {
+			errs = append(errs, field.Forbidden(field.NewPath(""), "static pods do not support resource claims"))
+			continue
+		}
 		errs = append(errs, validateClaim(&list[i], seen, path.Index(i))...)
 	}
 	return names, errs

@@ -173,10 +173,10 @@ func wholePages(n corev1.ResourceName, q resource.Quantity) bool {
 func QualifiedResource(n corev1.ResourceName, at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, msg := range utilvalidation.IsQualifiedName(string(n)) {
-		errs = append(errs, field.Invalid(at, string(n), msg))
+		errs = append(errs, field.Invalid(at, n, msg))
 	}
 	if len(errs) == 0 && !strings.Contains(string(n), "/") && !standard(n) {
-		errs = append(errs, field.Invalid(at, string(n), "must be a standard resource type or fully qualified"))
+		errs = append(errs, field.Invalid(at, n, "must be a standard resource type or fully qualified"))
 	}
 	return errs
 }

@@ -2,13 +2,13 @@ package podspec
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/component-helpers/node/util/sysctl"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
 )
@@ -71,11 +71,15 @@ func validateHostUsers(s *corev1.PodSpec, old *before, path *field.Path) field.E
 	return errs
 }
 
-func validateSecurity(sc *corev1.SecurityContext, s *corev1.PodSpec, at *field.Path) field.ErrorList {
+func (r Rules) validateSecurity(sc *corev1.SecurityContext, s *corev1.PodSpec, at *field.Path) field.ErrorList {
 	if sc == nil {
 		return nil
 	}
-	errs := userID(sc.RunAsUser, at.Child("runAsUser"))
+	var errs field.ErrorList
+	if sc.Privileged != nil && *sc.Privileged && !r.Privileged {
+		errs = append(errs, field.Forbidden(at.Child("privileged"), "disallowed by cluster policy"))
+	}
+	errs = append(errs, userID(sc.RunAsUser, at.Child("runAsUser"))...)
 	errs = append(errs, groupID(sc.RunAsGroup, at.Child("runAsGroup"))...)
 	if p := sc.ProcMount; p != nil {
 		errs = append(errs, supported(*p, at.Child("procMount"), corev1.DefaultProcMount, corev1.UnmaskedProcMount)...)
@@ -158,7 +162,7 @@ func validateAppArmor(p *corev1.AppArmorProfile, at *field.Path) field.ErrorList
 		return appArmorName(p.LocalhostProfile, local)
 	case corev1.AppArmorProfileTypeRuntimeDefault, corev1.AppArmorProfileTypeUnconfined:
 		if p.LocalhostProfile != nil {
-			return field.ErrorList{field.Invalid(local, *p.LocalhostProfile, "can only be set when AppArmor type is Localhost")}
+			return field.ErrorList{field.Invalid(local, p.LocalhostProfile, "can only be set when AppArmor type is Localhost")}
 		}
 	case "":
 		return field.ErrorList{field.Required(at.Child("type"), "type is required when appArmorProfile is set")}
@@ -187,10 +191,6 @@ func appArmorName(name *string, at *field.Path) field.ErrorList {
 // maxSysctl bounds the name of a kernel parameter.
 const maxSysctl = 253
 
-// ipcSysctls are the kernel parameters that each IPC namespace has for itself.
-var ipcSysctls = []string{"kernel.sem", "kernel.msg", "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni",
-	"kernel.shm", "kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced"}
-
 func validateSysctls(list []corev1.Sysctl, s *corev1.PodSpec, old *before, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := sets.New[string]()
@@ -215,15 +215,13 @@ func validateSysctls(list []corev1.Sysctl, s *corev1.PodSpec, old *before, path 
 
 // ofHost refuses a parameter that a pod would set for its host.
 func ofHost(name string, s *corev1.PodSpec, at *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	dotted := strings.ReplaceAll(name, "/", ".")
-	if s.HostNetwork && strings.HasPrefix(dotted, "net.") {
-		errs = append(errs, field.Invalid(at, name, "may not be specified when 'hostNetwork' is true"))
+	switch of, _, _ := sysctl.GetNamespace(name); {
+	case s.HostNetwork && of == sysctl.NetNamespace:
+		return field.ErrorList{field.Invalid(at, name, "may not be specified when 'hostNetwork' is true")}
+	case s.HostIPC && of == sysctl.IPCNamespace:
+		return field.ErrorList{field.Invalid(at, name, "may not be specified when 'hostIPC' is true")}
 	}
-	if s.HostIPC && (slices.Contains(ipcSysctls, dotted) || strings.HasPrefix(dotted, "fs.mqueue.")) {
-		errs = append(errs, field.Invalid(at, name, "may not be specified when 'hostIPC' is true"))
-	}
-	return errs
+	return nil
 }
 
 // isSysctl reads parts between dots or slashes: letters and digits, with dashes and underscores only among them.

@@ -15,11 +15,11 @@ import (
 
 // validateSpec checks a pod spec. old is what it was before, nil if it is new; meta is that of the pod, nil where the spec stands in a
 // template. Errors come in upstream's order, which clients see in the message.
-func validateSpec(s *corev1.PodSpec, old *before, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
+func (r Rules) validateSpec(s *corev1.PodSpec, old *before, meta *metav1.ObjectMeta, path *field.Path) field.ErrorList {
 	volumes, errs := validateVolumes(s.Volumes, old, meta, path.Child("volumes"))
 	claims, more := validateClaims(s.ResourceClaims, meta, path.Child("resourceClaims"))
 	errs = append(errs, more...)
-	c := containers{spec: s, volumes: volumes, claims: claims, old: old}
+	c := containers{rules: r, spec: s, volumes: volumes, claims: claims, old: old}
 	errs = append(errs, c.regular(path.Child("containers"))...)
 	errs = append(errs, c.init(path.Child("initContainers"))...)
 	errs = append(errs, c.ephemeral(path.Child("ephemeralContainers"))...)
@@ -38,7 +38,7 @@ func validateSpec(s *corev1.PodSpec, old *before, meta *metav1.ObjectMeta, path 
 	errs = append(errs, validateReadinessGates(s.ReadinessGates, path.Child("readinessGates"))...)
 	errs = append(errs, validateGates(s.SchedulingGates, path.Child("schedulingGates"))...)
 	errs = append(errs, validateSpread(s.TopologySpreadConstraints, old, path.Child("topologySpreadConstraints"))...)
-	errs = append(errs, validateHostProcess(s, path)...)
+	errs = append(errs, r.validateHostProcess(s, path)...)
 	errs = append(errs, validateHostUsers(s, old, path)...)
 	errs = append(errs, validateNames(s, old, path)...)
 	errs = append(errs, validateOS(s, path)...)

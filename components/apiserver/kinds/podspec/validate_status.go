@@ -145,8 +145,10 @@ func validateClaimStatuses(list []corev1.PodResourceClaimStatus, claims []corev1
 			errs = append(errs, field.Duplicate(at.Child("name"), s.Name))
 		}
 		seen.Insert(s.Name)
-		if s.ResourceClaimName != nil {
-			errs = append(errs, problems(*s.ResourceClaimName, at.Child("resourceClaimName"), checks.Subdomain)...)
+		if name := s.ResourceClaimName; name != nil {
+			for _, msg := range checks.Subdomain(*name) {
+				errs = append(errs, field.Invalid(at.Child("resourceClaimName"), name, msg))
+			}
 		}
 	}
 	return errs

@@ -92,7 +92,7 @@ func TestValidateCreate(t *testing.T) {
 		}, []string{"spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared"}},
 		{"privileged without escalation", func(p *corev1.Pod) {
 			p.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{Privileged: ptr.To(true), AllowPrivilegeEscalation: ptr.To(false)}
-		}, []string{"spec.containers[0].securityContext: Invalid value: "}},
+		}, []string{"spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster policy", "spec.containers[0].securityContext: Invalid value: "}},
 		{"spread", func(p *corev1.Pod) {
 			p.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{WhenUnsatisfiable: corev1.DoNotSchedule}}
 		}, []string{"spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero",
@@ -101,7 +101,7 @@ func TestValidateCreate(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := minimal()
 			tc.change(p)
-			expect(t, errorTexts(ValidateCreate(p).ToAggregate()), tc.want)
+			expect(t, errorTexts(Rules{}.ValidateCreate(p).ToAggregate()), tc.want)
 		})
 	}
 }
@@ -174,7 +174,7 @@ func TestValidateUpdate(t *testing.T) {
 			}
 			p := old.DeepCopy()
 			tc.change(p)
-			expect(t, errorTexts(ValidateUpdate(p, old).ToAggregate()), tc.want)
+			expect(t, errorTexts(Rules{}.ValidateUpdate(p, old).ToAggregate()), tc.want)
 		})
 	}
 }
@@ -184,17 +184,17 @@ func TestResize(t *testing.T) {
 	old.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("1")}
 	p := old.DeepCopy()
 	p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse("2")}
-	if errs := ValidateResize(p, old, nil); len(errs) > 0 {
+	if errs := (Rules{}).ValidateResize(p, old, nil); len(errs) > 0 {
 		t.Error(errs)
 	}
 	p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"cpu": resource.MustParse("2"), "memory": resource.MustParse("1")}
 	p.Spec.Containers[0].Resources.Requests["memory"] = resource.MustParse("1")
-	if errs := ValidateResize(p, old, nil); len(errs) != 1 || !strings.Contains(errs[0].Error(), "QOS") {
+	if errs := (Rules{}).ValidateResize(p, old, nil); len(errs) != 1 || !strings.Contains(errs[0].Error(), "QOS") {
 		t.Error(errs)
 	}
 	p = old.DeepCopy()
 	p.Spec.Containers[0].Image = "other"
-	if errs := ValidateResize(p, old, nil); len(errs) != 1 {
+	if errs := (Rules{}).ValidateResize(p, old, nil); len(errs) != 1 {
 		t.Error(errs)
 	}
 }
@@ -220,7 +220,7 @@ func TestResizeOfTheWhole(t *testing.T) {
 		p := old.DeepCopy()
 		p.Spec.Resources = c.new.DeepCopy()
 		var got []string
-		for _, err := range ValidateResize(p, old, nil) {
+		for _, err := range (Rules{}).ValidateResize(p, old, nil) {
 			got = append(got, err.Error())
 		}
 		if !slices.Equal(got, c.want) {
@@ -229,7 +229,7 @@ func TestResizeOfTheWhole(t *testing.T) {
 	}
 	old := minimal()
 	old.Status.NodeAllocatableResourceClaimStatuses = []corev1.NodeAllocatableResourceClaimStatus{{ResourceClaimName: "x"}}
-	if errs := ValidateResize(old.DeepCopy(), old, nil); len(errs) != 1 || !strings.Contains(errs[0].Error(), "node allocatable resource claims cannot be resized") {
+	if errs := (Rules{}).ValidateResize(old.DeepCopy(), old, nil); len(errs) != 1 || !strings.Contains(errs[0].Error(), "node allocatable resource claims cannot be resized") {
 		t.Error(errs)
 	}
 }
@@ -266,15 +266,15 @@ func TestDoorsOfMirrorPods(t *testing.T) {
 	old := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1.MirrorPodAnnotationKey: "x"}}}
 	meta := field.ErrorList{field.Required(field.NewPath("metadata"), "")}
 	for want, errs := range map[string]field.ErrorList{
-		"static pods do not support ephemeral containers": ValidateEphemeralUpdate(old.DeepCopy(), old, meta),
-		"static pods cannot be resized":                   ValidateResize(old.DeepCopy(), old, meta),
+		"static pods do not support ephemeral containers": Rules{}.ValidateEphemeralUpdate(old.DeepCopy(), old, meta),
+		"static pods cannot be resized":                   Rules{}.ValidateResize(old.DeepCopy(), old, meta),
 	} {
 		if len(errs) != 1 || !strings.Contains(errs[0].Error(), want) {
 			t.Errorf("%v, want %s", errs, want)
 		}
 	}
 	delete(old.Annotations, corev1.MirrorPodAnnotationKey)
-	if errs := ValidateEphemeralUpdate(old.DeepCopy(), old, meta); len(errs) < 2 || errs[0] != meta[0] {
+	if errs := (Rules{}).ValidateEphemeralUpdate(old.DeepCopy(), old, meta); len(errs) < 2 || errs[0] != meta[0] {
 		t.Errorf("%v, want the metadata's first", errs)
 	}
 }

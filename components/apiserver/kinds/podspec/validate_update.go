@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/diff"
-	"k8s.io/apimachinery/pkg/util/sets"
 	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -26,10 +25,10 @@ var mutable = []string{
 }
 
 // ValidateUpdate checks a change through the main resource: almost all of a pod's spec stays.
-func ValidateUpdate(new, old *corev1.Pod) field.ErrorList {
+func (r Rules) ValidateUpdate(new, old *corev1.Pod) field.ErrorList {
 	path := field.NewPath("spec")
 	was := beforePod(old)
-	errs := validatePod(new, was)
+	errs := r.validatePod(new, was)
 	errs = append(errs, keptAnnotations(new, was)...)
 	for _, list := range []struct {
 		name    string
@@ -75,25 +74,30 @@ func ValidateUpdate(new, old *corev1.Pod) field.ErrorList {
 func keptAnnotations(new *corev1.Pod, old *before) field.ErrorList {
 	var errs field.ErrorList
 	at := field.NewPath("metadata", "annotations")
-	kept := func(key, what string) {
-		is, has := new.Annotations[key]
-		switch was, had := old.annotations[key]; {
-		case had && (!has || is != was):
-			errs = append(errs, field.Forbidden(at.Key(key), "may not remove or update "+what))
-		case has && !had:
-			errs = append(errs, field.Forbidden(at.Key(key), "may not add "+what))
-		}
-	}
 	if !maps.Equal(new.Annotations, old.annotations) {
-		both := sets.KeySet(new.Annotations).Union(sets.KeySet(old.annotations))
-		for _, key := range sets.List(both) {
-			if strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix) {
-				kept(key, "AppArmor annotations")
+		for _, key := range sortedKeys(old.annotations) {
+			if is, has := new.Annotations[key]; (!has || is != old.annotations[key]) && telling(key) != "" {
+				errs = append(errs, field.Forbidden(at.Key(key), "may not remove or update "+telling(key)))
 			}
 		}
-		kept(corev1.MirrorPodAnnotationKey, "mirror pod annotation")
+		for _, key := range sortedKeys(new.Annotations) {
+			if _, had := old.annotations[key]; !had && telling(key) != "" {
+				errs = append(errs, field.Forbidden(at.Key(key), "may not add "+telling(key)))
+			}
+		}
 	}
 	return append(errs, validateAnnotations(new.Annotations, &new.Spec, old, at)...)
+}
+
+// telling is what errors call an annotation that says what a pod is, and "" for any other.
+func telling(key string) string {
+	switch {
+	case strings.HasPrefix(key, corev1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix):
+		return "AppArmor annotations"
+	case key == corev1.MirrorPodAnnotationKey:
+		return "mirror pod annotation"
+	}
+	return ""
 }
 
 // revert returns new with all that an update may change put back to what it was.
@@ -108,9 +112,6 @@ func revert(new, old *corev1.PodSpec) *corev1.PodSpec {
 	out.ActiveDeadlineSeconds = old.ActiveDeadlineSeconds
 	out.Tolerations = old.Tolerations
 	out.SchedulingGates = old.SchedulingGates
-	if was, is := old.TerminationGracePeriodSeconds, out.TerminationGracePeriodSeconds; was != nil && *was < 0 && is != nil && *is == 1 {
-		out.TerminationGracePeriodSeconds = was
-	}
 	return out
 }
 
@@ -152,9 +153,13 @@ func onlyRemovedGates(new, old []corev1.PodSchedulingGate, path *field.Path) fie
 	for _, g := range old {
 		had[g.Name] = true
 	}
+	last := map[string]int{} // where of several of a name clients are told
+	for i, g := range new {
+		last[g.Name] = i
+	}
 	var errs field.ErrorList
 	for i, g := range new {
-		if !had[g.Name] {
+		if !had[g.Name] && last[g.Name] == i {
 			errs = append(errs, field.Forbidden(path.Index(i).Child("name"),
 				fmt.Sprintf("only deletion is allowed, but found new scheduling gate '%s'", g.Name)))
 		}

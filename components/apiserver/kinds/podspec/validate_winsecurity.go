@@ -108,7 +108,7 @@ func isWindowsDNS(domain string) bool {
 
 // validateHostProcess checks that all containers of a pod are processes of the host, or none, and that the pod says
 // nothing else (KEP-1981).
-func validateHostProcess(s *corev1.PodSpec, path *field.Path) field.ErrorList {
+func (r Rules) validateHostProcess(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	var whole *bool
 	if sc := s.SecurityContext; sc != nil && sc.WindowsOptions != nil {
 		whole = sc.WindowsOptions.HostProcess
@@ -139,6 +139,9 @@ func validateHostProcess(s *corev1.PodSpec, path *field.Path) field.ErrorList {
 	if !s.HostNetwork {
 		errs = append(errs, field.Invalid(path.Child("hostNetwork"), s.HostNetwork,
 			"hostNetwork must be true if pod contains any hostProcess containers"))
+	}
+	if !r.Privileged {
+		errs = append(errs, field.Forbidden(path, "hostProcess containers are disallowed by cluster policy"))
 	}
 	return errs
 }

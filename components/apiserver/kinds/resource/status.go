@@ -1,7 +1,6 @@
 package resource
 
 import (
-	"net/netip"
 	"slices"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -9,6 +8,7 @@ import (
 	metavalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
@@ -152,19 +152,9 @@ func validateNetwork(n *resourcev1.NetworkDeviceData, at *field.Path) field.Erro
 	if len(n.HardwareAddress) > resourcev1.NetworkDeviceDataHardwareAddressMaxLength {
 		errs = append(errs, field.TooLong(at.Child("hardwareAddress"), "", resourcev1.NetworkDeviceDataHardwareAddressMaxLength))
 	}
-	return append(errs, distinct(n.IPs, resourcev1.NetworkDeviceDataMaxIPs, at.Child("ips"), same[string], interfaceAddress)...)
-}
-
-// interfaceAddress checks an address with the length of its network's prefix, in canonical form.
-func interfaceAddress(text string, at *field.Path) field.ErrorList {
-	prefix, err := netip.ParsePrefix(text)
-	if err != nil {
-		return field.ErrorList{field.Invalid(at, text, "must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)")}
-	}
-	if prefix.String() != text {
-		return field.ErrorList{field.Invalid(at, text, `must be in canonical form ("`+prefix.String()+`")`)}
-	}
-	return nil
+	return append(errs, distinct(n.IPs, resourcev1.NetworkDeviceDataMaxIPs, at.Child("ips"), same[string], func(address string, at *field.Path) field.ErrorList {
+		return validation.IsValidInterfaceAddress(at, address)
+	})...)
 }
 
 // ClaimState sums up what a claim has come to.

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	resourcev1 "k8s.io/api/resource/v1"
@@ -49,5 +50,22 @@ func TestReservations(t *testing.T) {
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
+	}
+}
+
+// TestInterfaceAddresses: addresses are told in one form only, those of IPv4 not as those of IPv6.
+func TestInterfaceAddresses(t *testing.T) {
+	network := &resourcev1.NetworkDeviceData{IPs: []string{"10.1.2.3/24", "2001:db8::1/64", "::ffff:10.1.2.3/120", "2001:DB8::1/64", "10.1.2.3"}}
+	want := []string{
+		`ips[2]: Invalid value: "::ffff:10.1.2.3/120": must be in canonical form ("10.1.2.3/24")`,
+		`ips[3]: Invalid value: "2001:DB8::1/64": must be in canonical form ("2001:db8::1/64")`,
+		`ips[4]: Invalid value: "10.1.2.3": must be a valid address in CIDR form, (e.g. 10.9.8.7/24 or 2001:db8::1/64)`,
+	}
+	var got []string
+	for _, err := range validateNetwork(network, nil) {
+		got = append(got, err.Error())
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }

@@ -34,7 +34,7 @@ type Check struct {
 // Keys are what values are encrypted with. They are safe for concurrent use.
 type Keys struct {
 	config  Config
-	ctx     context.Context // of what talks to key management services
+	ctx     context.Context // of what talks to the key management services of the first configuration
 	close   context.CancelFunc
 	loaded  *encryptionconfig.EncryptionConfiguration
 	dynamic *encryptionconfig.DynamicTransformers // nil without Reload
@@ -59,8 +59,8 @@ func Load(config Config) (*Keys, error) {
 	}
 	metrics.RecordEncryptionConfigLastConfigInfo(config.Identity, k.loaded.EncryptionFileContentHash)
 	if config.Reload {
-		// With Reload there is one check over all services, even if there are none.
-		k.dynamic = encryptionconfig.NewDynamicTransformers(k.loaded.Transformers, k.loaded.HealthChecks[0], func() {}, k.loaded.KMSCloseGracePeriod)
+		// With Reload there is one check over all services, even if there are none. Some time after others have come those of now are left.
+		k.dynamic = encryptionconfig.NewDynamicTransformers(k.loaded.Transformers, k.loaded.HealthChecks[0], k.close, k.loaded.KMSCloseGracePeriod)
 	}
 	return k, nil
 }
@@ -101,7 +101,7 @@ func (k *Keys) Run(ctx context.Context) error {
 	if k == nil || k.dynamic == nil {
 		return nil
 	}
-	controller.NewDynamicEncryptionConfiguration("encryption-provider-config", k.config.File, k.dynamic,
+	controller.NewDynamicEncryptionConfiguration("encryption-provider-config-automatic-reload-controller", k.config.File, k.dynamic,
 		k.loaded.EncryptionFileContentHash, k.config.Identity).Run(ctx)
 	return nil
 }

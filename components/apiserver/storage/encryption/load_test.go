@@ -106,6 +106,7 @@ func TestReload(t *testing.T) {
 		}
 		time.Sleep(time.Millisecond)
 	}
+	<-keys.ctx.Done() // the services of the first file are left
 	stop()
 	if err := <-done; err != nil {
 		t.Error(err)

@@ -7,7 +7,7 @@ package encryption
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,7 +18,7 @@ import (
 )
 
 // Store is a store whose values lie encrypted in another one. Values that can't be decrypted are unreadable, see
-// storage.KeyValue; an error of encrypting one fails its write. Everything else is as with the other store.
+// storage.KeyValue; those that can't be encrypted are not written. Everything else is as with the other store.
 type Store struct {
 	storage.Store // where the encrypted values are
 
@@ -56,7 +56,7 @@ func (s *Store) seal(ctx context.Context, key string, plain []byte) ([]byte, err
 	}
 	sealed, err := t.TransformToStorage(ctx, plain, value.DefaultContext(key))
 	if err != nil {
-		return nil, fmt.Errorf("unable to encrypt %q: %w", key, err)
+		return nil, &storage.UnsealedError{Err: err}
 	}
 	return sealed, nil
 }
@@ -145,16 +145,27 @@ type watcher struct {
 // Events implements storage.Watcher.
 func (w *watcher) Events() <-chan []storage.Event { return w.events }
 
+// batchTimeout bounds how long who keeps the keys may hold up what comes behind a batch: the events of all resources come through one
+// watch. What he is late for can be read later, as what he refuses.
+const batchTimeout = time.Second
+
+// openBatch decrypts a copy of a batch, which may be shared.
+func (s *Store) openBatch(ctx context.Context, batch []storage.Event) []storage.Event {
+	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
+	defer cancel()
+	opened := slices.Clone(batch)
+	for i := range opened {
+		if opened[i].Type == storage.Put {
+			s.open(ctx, &opened[i].KeyValue)
+		}
+	}
+	return opened
+}
+
 func (w *watcher) run(ctx context.Context, s *Store) {
 	defer close(w.events)
 	for batch := range w.Watcher.Events() {
-		opened := make([]storage.Event, len(batch)) // the batch may be shared
-		for i, e := range batch {
-			if e.Type == storage.Put {
-				s.open(ctx, &e.KeyValue)
-			}
-			opened[i] = e
-		}
+		opened := s.openBatch(ctx, batch)
 		if ctx.Err() != nil {
 			continue // until the other watch has ended too: what follows on something that is left out must not be told
 		}

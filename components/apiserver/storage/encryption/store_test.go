@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/storage/value"
 
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
@@ -233,4 +234,32 @@ func TestWatchEndsWithoutGap(t *testing.T) {
 		}
 	}
 	cancel()
+}
+
+// hanging is a keeper of keys who answers when nobody waits for him any more, if there is such a time.
+type hanging struct{ value.Transformer }
+
+func (h hanging) TransformerForResource(schema.GroupResource) value.Transformer { return h }
+
+func (hanging) TransformFromStorage(ctx context.Context, _ []byte, _ value.Context) ([]byte, bool, error) {
+	if _, bounded := ctx.Deadline(); bounded {
+		return nil, false, context.DeadlineExceeded
+	}
+	return nil, false, errors.New("he is waited for without end")
+}
+
+// TestHangingKeeper: events wait for who keeps the keys only so long.
+func TestHangingKeeper(t *testing.T) {
+	below := inMemory(t)
+	if _, err := below.Create(t.Context(), "/registry/secrets/a/b", []byte("x"), 0); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w := NewStore(below, hanging{}, byPrefix).Watch(ctx, "/registry/", 1)
+	if got := <-w.Events(); len(got) != 1 || !errors.Is(got[0].Unreadable, context.DeadlineExceeded) {
+		t.Errorf("got %+v", got)
+	}
+	cancel()
+	for range w.Events() {
+	}
 }

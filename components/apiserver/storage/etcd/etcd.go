@@ -48,6 +48,8 @@ type Store struct {
 	client *clientv3.Client
 	kv     pb.KVClient // over the client's connection
 	leases *leases
+
+	progress progress
 }
 
 var _ storage.Store = (*Store)(nil)

@@ -1,0 +1,43 @@
+package aggregation
+
+import (
+	"context"
+	"sync"
+)
+
+// life is that of an Aggregator. What goes on without those who asked for it ends with it.
+type life struct {
+	over context.Context
+	end  context.CancelFunc
+	mu   sync.Mutex // held to begin something, and to end
+	work sync.WaitGroup
+}
+
+func newLife() *life {
+	over, end := context.WithCancel(context.Background())
+	return &life{over: over, end: end}
+}
+
+// within does something with what ctx carries, though not only until that ends; nothing if the life is over.
+func (l *life) within(ctx context.Context, do func(ctx context.Context)) {
+	l.mu.Lock()
+	if l.over.Err() != nil {
+		l.mu.Unlock()
+		return
+	}
+	l.work.Add(1)
+	l.mu.Unlock()
+	defer l.work.Done()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(l.over, cancel)()
+	do(ctx)
+}
+
+// finish ends what is under way, and returns when it has ended.
+func (l *life) finish() {
+	l.mu.Lock()
+	l.end()
+	l.mu.Unlock()
+	l.work.Wait()
+}

@@ -1,0 +1,50 @@
+package cache
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	testclock "k8s.io/utils/clock/testing"
+
+	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/storage/memory"
+)
+
+// TestDirectWatches: those of a resource that upstream reads from its store are told of no progress, may go on from long ago, and learn
+// in the store's words from when on they may not.
+func TestDirectWatches(t *testing.T) {
+	clock := testclock.NewFakeClock(time.Unix(1_000_000_000, 0))
+	for _, direct := range []bool{false, true} {
+		f := start(t, memory.New(clock), Config{Clock: clock, Events: 3 * fewEvents, Direct: func(*kinds.Kind) bool { return direct }})
+		before := f.create("a", "x", "").Revision
+		for i := range 2 * fewEvents {
+			f.create("a", fmt.Sprint("y", i), "")
+		}
+		f.list(ListOptions{})
+		clock.Step(time.Hour)
+		f.create("a", "z", "")
+		f.list(ListOptions{})
+		w, err := f.pods.Watch(f.ctx, WatchOptions{ResourceVersion: fmt.Sprint(before), Bookmarks: true})
+		if !direct {
+			if !apierrors.IsResourceExpired(err) {
+				t.Errorf("a watch from long ago: %v", err)
+			}
+			continue
+		}
+		f.must(err)
+		if events, err := w.Next(f.ctx); err != nil || len(events) != 2*fewEvents+1 || w.timer != nil {
+			t.Errorf("got %d events, %v", len(events), err)
+		}
+		w.Close()
+		for i := range fewEvents {
+			f.create("b", fmt.Sprint("y", i), "")
+		}
+		f.list(ListOptions{})
+		_, err = f.pods.Watch(f.ctx, WatchOptions{ResourceVersion: fmt.Sprint(before)})
+		if !apierrors.IsResourceExpired(err) || err.Error() != "The resourceVersion for the provided watch is too old." {
+			t.Errorf("a watch from before all that is remembered: %v", err)
+		}
+	}
+}

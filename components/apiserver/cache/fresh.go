@@ -1,0 +1,127 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// freshTimeout is upstream's patience. Who gets one object has less of it: the store has that for the price of a question.
+const (
+	freshTimeout = 3 * time.Second
+	getShare     = 10 // of which the patience of a get is one
+)
+
+// behindError is that a cache could not be made as new as its store, which is at the revision: what is wanted is to be read there.
+// Err is of the API.
+type behindError struct {
+	revision int64
+	err      error
+}
+
+func (e *behindError) Error() string { return e.err.Error() }
+func (e *behindError) Unwrap() error { return e.err }
+
+func isBehind(err error) (*behindError, bool) {
+	var behind *behindError
+	return behind, errors.As(err, &behind)
+}
+
+func isTooLarge(err error) bool {
+	return apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
+}
+
+// freshen waits until the cache is as new as resourceVersion says. Where that is as new as the store is now, the error may be a
+// *behindError.
+func (c *Cache) freshen(ctx context.Context, resourceVersion string) error {
+	if resourceVersion == "" {
+		return c.catchUp(ctx, 0, c.set.patience)
+	}
+	revision, err := parseRevision(resourceVersion)
+	switch {
+	case err != nil:
+		return errUnparsed(err)
+	case c.direct:
+		return c.catchUp(ctx, revision, c.set.patience)
+	}
+	if err := c.WaitReady(ctx); err != nil || revision == 0 {
+		return c.errStore(err, "get")
+	}
+	return c.reach(ctx, revision, c.set.patience)
+}
+
+// freshenGet does so for one object.
+func (c *Cache) freshenGet(ctx context.Context, resourceVersion string) error {
+	if resourceVersion == "" {
+		return c.catchUp(ctx, 0, c.set.patience/getShare)
+	}
+	return c.freshen(ctx, resourceVersion)
+}
+
+// catchUp waits until the cache is as new as the store is now, which must be at least at a revision.
+func (c *Cache) catchUp(ctx context.Context, least int64, patience time.Duration) error {
+	if err := c.WaitReady(ctx); err != nil {
+		return c.errStore(err, "get")
+	}
+	revision, err := c.set.asker.current(ctx)
+	if err != nil {
+		return c.errStore(err, "get")
+	}
+	if revision < least {
+		return errBeyond(least, revision)
+	}
+	if c.set.untold() {
+		return &behindError{revision, ErrUntold}
+	}
+	err = c.reach(ctx, revision, patience)
+	switch {
+	case err == nil:
+		c.counts.consistent.Add(1)
+	case isTooLarge(err):
+		return &behindError{revision, err}
+	default:
+		c.counts.failed.Add(1)
+	}
+	return err
+}
+
+// instead counts a read of the store by somebody who had waited for the cache in vain.
+func (c *Cache) instead(of *behindError, err error) {
+	switch {
+	case !isTooLarge(of):
+	case err == nil, apierrors.IsNotFound(err):
+		c.counts.fellBack.Add(1)
+	default:
+		c.counts.fellFailing.Add(1)
+	}
+}
+
+// reach waits until the cache is at a revision.
+func (c *Cache) reach(ctx context.Context, revision int64, patience time.Duration) error {
+	if c.set.Revision() >= revision {
+		c.counts.waits.add(0)
+		return nil
+	}
+	begin := c.set.config.Clock.Now()
+	defer func() { c.counts.waits.add(c.set.config.Clock.Since(begin)) }()
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := c.set.reached.wait(waiting, c.set.config.Clock, revision, c.set.nudge)
+	if err != nil && ctx.Err() == nil {
+		return errTooLarge(revision, c.set.Revision())
+	}
+	return c.errStore(err, "get")
+}
+
+// nudge asks the store to tell how far it is.
+func (s *Set) nudge(ctx context.Context) {
+	if !s.untold() {
+		_ = s.config.Store.RequestProgress(ctx)
+	}
+}
+
+// untold is that the store can't be asked how far its watch is: the answer might be more than what has come.
+func (s *Set) untold() bool { return s.config.Progress != nil && !s.config.Progress() }
