@@ -34,6 +34,7 @@ type Cache struct {
 	counts   counts
 	flights  flights
 	puts     atomic.Int64 // objects that were written here
+	written  atomic.Int64 // revision of the newest write that was done here
 	broken   broken
 	zipped   runs
 	users    users

@@ -1,6 +1,10 @@
 package cache
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+	"time"
+)
 
 // TestFlightsSettle: when all is listed anew nobody waits for the events of writes that are done, but for those of writes that
 // are under way.
@@ -14,5 +18,31 @@ func TestFlightsSettle(t *testing.T) {
 	defer fs.mu.Unlock()
 	if len(fs.byKey) != 1 || fs.byKey["/registry/pods/a/new"] == nil {
 		t.Errorf("%v", fs.byKey)
+	}
+}
+
+// TestLanded: who waits for what was written here sees it, and nobody waits for more, or twice for what never comes.
+func TestLanded(t *testing.T) {
+	f := startMemory(t)
+	for i := range 200 {
+		name := fmt.Sprint("p", i)
+		f.create("a", name, "")
+		f.pods.Landed(f.ctx)
+		if _, ok := f.pods.Peek(f.pods.Key("a", name)); !ok {
+			t.Fatalf("%s is not there", name)
+		}
+		if f.pods.Landed(f.ctx) {
+			t.Fatal("waited for nothing")
+		}
+		f.remove("a", name)
+		f.pods.Landed(f.ctx)
+		if _, ok := f.pods.Peek(f.pods.Key("a", name)); ok {
+			t.Fatalf("%s is still there", name)
+		}
+	}
+	f.pods.set.patience = time.Millisecond
+	f.pods.written.Store(1 << 40) // as in a store that went back
+	if !f.pods.Landed(f.ctx) || f.pods.Landed(f.ctx) {
+		t.Error("not waited once")
 	}
 }

@@ -105,7 +105,7 @@ func (c *Cache) Delete(ctx context.Context, key string, check func(current *Entr
 		before := c.set.Revision()
 		revision, failed := c.set.config.Store.Delete(ctx, key, current.Revision)
 		if failed == nil {
-			c.set.wrote(revision, before)
+			c.wrote(revision, before)
 			return atRevision(current, revision), nil
 		}
 		current, err = c.afterConflict(key, failed, "delete")
@@ -206,7 +206,7 @@ func (c *Cache) put(key string, obj kinds.Object, value []byte, write func() (in
 		c.flights.end(key, f)
 		return nil, err
 	}
-	c.set.wrote(revision, before)
+	c.wrote(revision, before)
 	e := f.land(key, revision)
 	if c.set.Revision() >= revision {
 		c.flights.end(key, f)
@@ -218,3 +218,25 @@ var seed = maphash.MakeSeed()
 
 // sumOf tells values apart.
 func sumOf(value []byte) uint64 { return maphash.Bytes(seed, value) }
+
+// wrote notes the revision of a write that is done, before which the caches had reached another.
+func (c *Cache) wrote(revision, before int64) {
+	for last := c.written.Load(); last < revision && !c.written.CompareAndSwap(last, revision); {
+		last = c.written.Load()
+	}
+	c.set.wrote(revision, before)
+}
+
+// Landed reports whether the cache lacked something that was written through it before, and waits for that: its writers are answered
+// a moment earlier. It waits no longer than readers do.
+func (c *Cache) Landed(ctx context.Context) (waited bool) {
+	revision := c.written.Load()
+	if c.set.Revision() >= revision {
+		return false
+	}
+	if err := c.reach(ctx, revision, c.set.patience); isTooLarge(err) {
+		// The store went back, or its watch stands still: once is enough to wait for that.
+		c.written.CompareAndSwap(revision, 0)
+	}
+	return true
+}

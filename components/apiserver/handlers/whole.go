@@ -32,12 +32,18 @@ func (w Whole) Get(ctx context.Context, resource schema.GroupResource, namespace
 
 // List implements objects.Reader.
 func (w Whole) List(ctx context.Context, resource schema.GroupResource, namespace string) ([]kinds.Object, error) {
-	if d := w.find(resource); d != nil {
-		if err := d.cache.Fault(ctx, namespace); err != nil {
-			return nil, err
-		}
+	d := w.find(resource)
+	if d == nil {
+		return w.Local.List(ctx, resource, namespace)
 	}
-	return w.Local.List(ctx, resource, namespace)
+	if err := d.cache.Fault(ctx, namespace); err != nil {
+		return nil, err
+	}
+	list, err := w.Local.List(ctx, resource, namespace)
+	if len(list) == 0 && d.cache.Landed(ctx) { // what this server has itself stored is there
+		return w.Local.List(ctx, resource, namespace)
+	}
+	return list, err
 }
 
 // Now is a Local of which all reads tell what is stored now, by whichever server it was written.
