@@ -72,7 +72,8 @@ type Server struct {
 	authz     *authz.Chain
 	admission *admission.Chain
 	bootstrap *bootstrap.Bootstrap
-	begun     *begun // nil without
+	begun     *begun         // nil without
+	making    sync.WaitGroup // of what New needs late
 	connector *connect.Connector
 	api       *handlers.API
 	audit     *auditing.Auditor
@@ -96,7 +97,8 @@ type Server struct {
 	sizes      measures.Sizes
 }
 
-// New makes a server and begins to listen; nothing is served before Run.
+// New makes a server and begins to listen; nothing is served before Run. One whose store is memory is being filled from here on: it is to
+// be run, be it with a context that has ended, as only that ends what does so.
 func New(config Config) (*Server, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -109,7 +111,7 @@ func New(config Config) (*Server, error) {
 	}
 	s.codec = sync.OnceValue(func() *serial.Codec { return serial.NewCodec(s.scheme()) })
 	s.types = sync.OnceValue(func() *handlers.Types { return handlers.NewTypes(s.scheme()) })
-	go s.codec() // takes long, and is needed late
+	s.making.Go(func() { s.codec() }) // takes long, and is needed late
 	for _, step := range []func() error{
 		s.setGates,
 		s.checkAPIs,
@@ -144,6 +146,7 @@ func (s *Server) abandon() {
 		_ = s.listener.Close()
 	}
 	s.begun.end()
+	s.making.Wait()
 	s.audit.Close()
 	s.authn.Close()
 	s.signer.Close()

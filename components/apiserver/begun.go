@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"context"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -12,6 +13,21 @@ type begun struct {
 	group *errgroup.Group
 	stop  context.CancelFunc
 	laid  chan struct{} // closed when that is written
+	of    *borrowed     // what it runs by
+}
+
+// borrowed is a context with the values of another one, such as its logger, as soon as that is known.
+type borrowed struct {
+	context.Context
+	from atomic.Pointer[context.Context]
+}
+
+// Value implements context.Context.
+func (b *borrowed) Value(key any) any {
+	if from := b.from.Load(); from != nil {
+		return (*from).Value(key)
+	}
+	return b.Context.Value(key)
 }
 
 // begin lets Run find done what doesn't need the parts of the server that aren't made yet.
@@ -19,9 +35,10 @@ func (s *Server) begin() {
 	if s.config.Storage != StorageMemory || s.config.Store != nil {
 		return
 	}
-	ctx, stop := context.WithCancel(context.Background())
+	of := &borrowed{Context: context.Background()}
+	ctx, stop := context.WithCancel(of)
 	group, ctx := errgroup.WithContext(ctx)
-	s.begun = &begun{group: group, stop: stop, laid: make(chan struct{})}
+	s.begun = &begun{group: group, stop: stop, laid: make(chan struct{}), of: of}
 	for _, p := range s.places {
 		group.Go(func() error { return p.run(ctx) })
 	}
@@ -64,6 +81,7 @@ func (s *Server) layFirst(ctx context.Context) error {
 // runPlaces fills the caches and keeps them as their stores are, until ctx ends.
 func (s *Server) runPlaces(ctx context.Context) error {
 	if s.begun != nil {
+		s.begun.of.from.Store(&ctx)
 		defer context.AfterFunc(ctx, s.begun.stop)()
 		return s.begun.group.Wait()
 	}

@@ -5,8 +5,10 @@ import (
 	"net"
 	"testing"
 
+	"github.com/go-logr/logr/funcr"
 	"go.uber.org/goleak"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/klog/v2"
 )
 
 // TestBegun: a server on memory writes what all clusters start with while it is made; one that can't be made leaves nothing behind.
@@ -18,7 +20,13 @@ func TestBegun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-s.begun.laid // without Run
+	failed := make(chan error, 1)
+	go func() { failed <- s.begun.group.Wait() }()
+	select {
+	case <-s.begun.laid: // without Run
+	case err := <-failed:
+		t.Fatalf("it ended before that: %v", err)
+	}
 	if _, err := s.local.Live(t.Context(), rbacv1.Resource("clusterroles"), "", "cluster-admin"); err != nil {
 		t.Error(err)
 	}
@@ -34,5 +42,29 @@ func TestBegun(t *testing.T) {
 	config.TLSCertFile, config.TLSKeyFile = "/no/such", "/no/such" // which is found out last
 	if _, err := New(config); err == nil {
 		t.Error("a server without the certificate that it was told to have")
+	}
+}
+
+// TestBorrowed: what runs since New logs where Run is told to, and isn't ended by that.
+func TestBorrowed(t *testing.T) {
+	b := &borrowed{Context: context.Background()}
+	ctx, cancel := context.WithCancel(b)
+	defer cancel()
+	var logged []string
+	logger := funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{})
+	running, end := context.WithCancel(klog.NewContext(t.Context(), logger))
+	b.from.Store(&running)
+	klog.FromContext(ctx).Info("here")
+	if len(logged) != 1 {
+		t.Errorf("logged %q", logged)
+	}
+	end()
+	if err := ctx.Err(); err != nil {
+		t.Error(err)
+	}
+	within, done := context.WithCancel(ctx)
+	defer done()
+	if err := within.Err(); err != nil {
+		t.Error(err)
 	}
 }

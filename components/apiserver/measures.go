@@ -9,6 +9,7 @@ import (
 	"time"
 
 	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
+	proxymetrics "k8s.io/apiserver/pkg/util/proxy/metrics"
 	"k8s.io/component-base/metrics"
 	_ "k8s.io/component-base/metrics/prometheus/restclient" // counts the requests of clients
 	"k8s.io/pod-security-admission/api"
@@ -53,13 +54,14 @@ func (s *Server) makeExposition() error {
 	if err != nil {
 		return fmt.Errorf("--allow-metric-labels: %w", err)
 	}
-	s.exposition = server.Exposition{Disabled: c.DisabledMetrics, Labels: labels, Minor: minor, Hidden: c.ShowHiddenMetrics != ""}
+	s.exposition = server.Exposition{Disabled: c.DisabledMetrics, Labels: labels, Minor: minor, Hidden: c.ShowHiddenMetrics != "", Resets: c.Profiling.On}
 	return nil
 }
 
 // makeMeasures makes the metrics of the store and of the program, and makes the store measured.
 func (s *Server) makeMeasures() error {
 	endpointmetrics.Register()
+	proxymetrics.Register()
 	calls := measures.NewCalls(s.registry, s.resourceOf())
 	for _, p := range s.places {
 		p.store = calls.Of(p.store)

@@ -49,7 +49,7 @@ func (s *Server) makeAuth() (err error) {
 	s.table = s.resources(s.kinds())
 	s.local = handlers.New(handlers.Config{Resources: s.table, Scheme: s.scheme(), Codec: s.codec(), Types: s.types(), Clock: s.config.Clock}).Local()
 	reached.Store = s.local
-	go s.local.Prepare(bootstrap.Resources()...) // while the rest is made
+	s.making.Go(func() { s.local.Prepare(bootstrap.Resources()...) }) // while the rest is made
 	s.makeSelf()
 	if err := s.makeAuthorization(); err != nil {
 		return err

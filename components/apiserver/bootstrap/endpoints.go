@@ -77,6 +77,9 @@ func (b *Bootstrap) shrinkEndpoints(ctx context.Context, others []net.IP) error 
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
+	if err != nil {
+		return err
+	}
 	return b.writeEndpoints(ctx, others, b.cfg.Masters != nil)
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -31,6 +32,8 @@ const (
 	// mendEvery is how soon system namespaces are there again after somebody deleted them, and the objects of priority and fairness what
 	// they should be.
 	mendEvery = time.Minute
+	// leaveTimeout is for how long a server that ends tries to take back each thing that tells of it.
+	leaveTimeout = 10 * time.Second
 
 	identityLabel = "apiserver.kubernetes.io/identity"
 	hostLabel     = "kubernetes.io/hostname"
@@ -61,7 +64,7 @@ func (b *Bootstrap) beginLease(ctx context.Context) error {
 	if b.cfg.NoLease {
 		return nil
 	}
-	if err := b.deleteLease(ctx, func(*coordinationv1.Lease) bool { return true }); err != nil && !apierrors.IsConflict(err) {
+	if err := b.deleteLease(ctx, func(*coordinationv1.Lease) bool { return true }); err != nil {
 		return err
 	}
 	_, err := b.cfg.Objects.Create(ctx, leases, b.lease())
@@ -79,13 +82,14 @@ func (b *Bootstrap) endLease(ctx context.Context) error {
 	return b.deleteLease(ctx, func(l *coordinationv1.Lease) bool { return ptr.Deref(l.Spec.HolderIdentity, "") == b.holder() })
 }
 
+// deleteLease deletes such a Lease of this host. Another one may come meanwhile, which stays.
 func (b *Bootstrap) deleteLease(ctx context.Context, such func(*coordinationv1.Lease) bool) error {
 	name := LeaseName(b.cfg.Identity)
 	found, err := objects.As[*coordinationv1.Lease](b.cfg.Objects.Get(ctx, leases, metav1.NamespaceSystem, name))
 	if err == nil && such(found) {
 		err = b.cfg.Objects.Delete(ctx, leases, metav1.NamespaceSystem, name, found.UID)
 	}
-	if apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
 	return err
@@ -179,9 +183,7 @@ func (b *Bootstrap) Run(ctx context.Context, events record.EventRecorder) error 
 	for {
 		select {
 		case <-ctx.Done():
-			leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			defer cancel()
-			b.leave(leaving)
+			b.leave(context.WithoutCancel(ctx))
 			return nil
 		case <-ticker.C():
 			b.keep(ctx, step{"lease", b.renewLease}, step{"service CIDR", b.ensureServiceCIDR}, step{"service", b.ensureService},
@@ -224,11 +226,20 @@ func takeAll(ctx context.Context, steps []step) error {
 	return errors.Join(errs...)
 }
 
-// leave takes back what others know this server by.
+// leave takes back what others know this server by, all at once: a store that doesn't answer holds up the end of the server only for
+// leaveTimeout.
 func (b *Bootstrap) leave(ctx context.Context) {
-	if err := takeAll(ctx, []step{{"endpoints", b.leaveEndpoints}, {"lease", b.endLease}}); err != nil {
-		klog.FromContext(ctx).V(2).Info("Could not take back what tells of this server", "err", err)
+	var leaving sync.WaitGroup
+	for _, s := range []step{{"endpoints", b.leaveEndpoints}, {"lease", b.endLease}} {
+		leaving.Go(func() {
+			within, cancel := context.WithTimeout(ctx, leaveTimeout)
+			defer cancel()
+			if err := s.run(within); err != nil {
+				klog.FromContext(ctx).Error(err, "Could not take back what tells of this server", "what", s.name)
+			}
+		})
 	}
+	leaving.Wait()
 }
 
 // others takes this server out of those that are alive, and returns the rest.

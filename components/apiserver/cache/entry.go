@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"errors"
 	"sync"
 	"sync/atomic"
 	"weak"
@@ -25,13 +26,23 @@ type Entry struct {
 	forms     atomic.Pointer[form]
 }
 
-// form is the object of an entry in another version. Who asks for it first is waited for by the others.
+// form is the object of an entry in another version. Who asks for it while somebody else does waits for him.
 type form struct {
 	version *kinds.Version
 	next    *form
 
-	mu     sync.Mutex
-	object kinds.Object // nil as long as it couldn't be had
+	object atomic.Pointer[kinds.Object] // nil as long as it couldn't be had
+
+	mu    sync.Mutex
+	under *try // the one under way
+}
+
+// try is one question for the object of a form. All who wait for it get its answer, be it an error: asked one after another, who comes
+// last would wait for as many failures as there are others.
+type try struct {
+	done chan struct{}
+	obj  kinds.Object
+	err  error
 }
 
 // In is the object in a version of its kind. What somebody else has to be asked for is kept.
@@ -39,20 +50,51 @@ func (e *Entry) In(kind *kinds.Kind, v *kinds.Version) (kinds.Object, error) {
 	switch {
 	case v.FromHub == nil:
 		return e.Object, nil
-	case kind.Custom == nil || !kind.Custom.Remote, e.Object.GetObjectKind().GroupVersionKind().GroupVersion() == v.GroupVersion:
+	case !e.remote(kind, v):
 		return v.FromHub(e.Object)
 	}
-	f := e.form(v)
+	return e.form(v).of(e.Object)
+}
+
+// remote tells whether somebody else has to be asked for the object in a version.
+func (e *Entry) remote(kind *kinds.Kind, v *kinds.Version) bool {
+	return v.FromHub != nil && kind.Custom != nil && kind.Custom.Remote && e.Object.GetObjectKind().GroupVersionKind().GroupVersion() != v.GroupVersion
+}
+
+// of is the form of an object, which is that of its entry.
+func (f *form) of(obj kinds.Object) (kinds.Object, error) {
+	if made := f.object.Load(); made != nil {
+		return *made, nil
+	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.object != nil {
-		return f.object, nil
+	if made := f.object.Load(); made != nil {
+		f.mu.Unlock()
+		return *made, nil
 	}
-	obj, err := v.FromHub(e.Object)
-	if err == nil {
-		f.object = obj
+	if t := f.under; t != nil {
+		f.mu.Unlock()
+		<-t.done
+		return t.obj, t.err
 	}
-	return obj, err
+	t := &try{done: make(chan struct{}), err: errNoAnswer}
+	f.under = t
+	f.mu.Unlock()
+	defer f.end(t)
+	t.obj, t.err = f.version.FromHub(obj)
+	return t.obj, t.err
+}
+
+// errNoAnswer is what those are told who wait for somebody who panics.
+var errNoAnswer = errors.New("the conversion of the object broke off")
+
+// end keeps what a try has brought. After one that has failed, the next who asks tries anew.
+func (f *form) end(t *try) {
+	f.mu.Lock()
+	if f.under = nil; t.err == nil {
+		f.object.Store(&t.obj)
+	}
+	f.mu.Unlock()
+	close(t.done)
 }
 
 // form finds the place of a version, or makes it.
@@ -112,6 +154,11 @@ func (e *Entry) EncodedOnce(f *Format) ([]byte, error) { return e.encoded(f, fal
 func (e *Entry) encoded(f *Format, keep bool) ([]byte, error) {
 	if body := e.kept(f); body != nil {
 		return body, nil
+	}
+	if f.Version != nil && e.remote(f.of, f.Version) { // before the lock: who waits for it would be next to ask
+		if _, err := e.In(f.of, f.Version); err != nil {
+			return nil, err
+		}
 	}
 	n := e.link(f)
 	n.mu.Lock()

@@ -3,12 +3,15 @@ package cache
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -110,6 +113,85 @@ func TestSlowConversion(t *testing.T) {
 	if len(asked) > 0 {
 		t.Error("the webhook was asked twice")
 	}
+}
+
+// TestFailedConversion: all who wait for a webhook when it fails are told so then, whatever they want of the object; who comes later
+// asks it anew.
+func TestFailedConversion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const takes = 10 * time.Second
+		v1, v2 := schema.GroupVersion{Group: "example.com", Version: "v1"}, schema.GroupVersion{Group: "example.com", Version: "v2"}
+		asked, fault := 0, errors.New("it is away")
+		kind := &kinds.Kind{
+			Name: "Widget", Resource: "widgets", Prefix: "example.com/widgets", Hub: v1, Custom: &kinds.Custom{Remote: true},
+			Versions: []kinds.Version{{GroupVersion: v1}, {GroupVersion: v2, FromHub: func(hub kinds.Object) (kinds.Object, error) {
+				asked++
+				time.Sleep(takes)
+				return hub, fault
+			}}},
+		}
+		formats := makeFormats(kind, newBudget(1<<20))
+		e := &Entry{Key: "a", Revision: 1, Object: &unstructured.Unstructured{Object: map[string]any{}}}
+		began := time.Now()
+		all := func(want error) {
+			var waiting sync.WaitGroup
+			for i := range 9 {
+				waiting.Go(func() {
+					var err error
+					switch media := []serial.MediaType{serial.JSON, serial.CBOR}; i % 3 {
+					case 2:
+						_, err = e.In(kind, &kind.Versions[1])
+					default:
+						_, err = e.Encoded(formats[formatKey{v2, media[i%3], Whole}])
+					}
+					if !errors.Is(err, want) {
+						t.Errorf("got %v", err)
+					}
+				})
+			}
+			waiting.Wait()
+		}
+		all(fault)
+		if took := time.Since(began); asked != 1 || took != takes {
+			t.Errorf("asked %d times, in %v", asked, took)
+		}
+		fault = nil
+		all(nil)
+		all(nil)
+		if took := time.Since(began); asked != 2 || took != 2*takes {
+			t.Errorf("asked %d times, in %v", asked, took)
+		}
+	})
+}
+
+// TestBrokenOffConversion: who waits for somebody who panics is told so, and who comes later is served.
+func TestBrokenOffConversion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hub, panics := &unstructured.Unstructured{Object: map[string]any{}}, true
+		f := &form{version: &kinds.Version{FromHub: func(hub kinds.Object) (kinds.Object, error) {
+			time.Sleep(time.Second)
+			if panics {
+				panic("a bug")
+			}
+			return hub, nil
+		}}}
+		broke := make(chan any)
+		go func() {
+			defer func() { broke <- recover() }()
+			_, _ = f.of(hub)
+		}()
+		synctest.Wait()
+		if obj, err := f.of(hub); obj != nil || !errors.Is(err, errNoAnswer) {
+			t.Errorf("got %v, %v", obj, err)
+		}
+		if <-broke == nil {
+			t.Error("the panic was lost")
+		}
+		panics = false
+		if obj, err := f.of(hub); obj != kinds.Object(hub) || err != nil {
+			t.Errorf("got %v, %v", obj, err)
+		}
+	})
 }
 
 func TestBudgetIsKept(t *testing.T) {

@@ -144,3 +144,37 @@ func TestAuthorityFollows(t *testing.T) {
 		t.Errorf("a file without a certificate: %v", err)
 	}
 }
+
+// TestCloseEndsConnections, also one that is in use and was made when others signed the kubelets' certificates.
+func TestCloseEndsConnections(t *testing.T) {
+	kubelet := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer kubelet.Close()
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: kubelet.Certificate().Raw})
+	file := filepath.Join(t.TempDir(), "ca")
+	if err := os.WriteFile(file, authority, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{Authority: file})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, kubelet.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := c.kubelet().RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if err := c.judgeBy(t.Context(), [][]byte{authority}); err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	if _, err := io.ReadAll(answer.Body); err == nil { // which would not end otherwise
+		t.Error("the answer has an end")
+	}
+}

@@ -60,6 +60,8 @@ type Connector struct {
 	judging      atomic.Pointer[http.Transport] // reaches kubelets whose certificates are in order
 	// trusting reaches kubelets without judging their certificates.
 	trusting *http.Transport
+	// kubelets makes and knows the connections of both.
+	kubelets *connrotation.Dialer
 	// plain reaches pods and services, whose certificates nobody can judge.
 	plain        *http.Transport
 	files        []*follow.Files // of the client certificate and of those who sign the kubelets'
@@ -94,7 +96,7 @@ func New(c Config) (*Connector, error) {
 	}
 	out := &Connector{
 		objects: c.Objects, port: cmp.Or(c.Port, 10250), files: files, logs: c.Logs, maxBytes: c.MaxBytesPerSecond,
-		plainForward: c.PlainPortForward, translateAll: c.TranslateAll, plain: plain,
+		plainForward: c.PlainPortForward, translateAll: c.TranslateAll, plain: plain, kubelets: kubelets,
 		trusting: &http.Transport{DialContext: kubelets.DialContext, TLSClientConfig: tlsConfig, TLSHandshakeTimeout: c.Timeout, IdleConnTimeout: 90 * time.Second},
 	}
 	out.judging.Store(out.trusting)
@@ -135,11 +137,12 @@ func (c *Connector) Run(ctx context.Context, clk clock.WithTicker) error {
 	return all.Wait()
 }
 
-// Close drops idle connections.
+// Close ends the connections to kubelets, also those of transports that were replaced, and idle ones to pods and services.
 func (c *Connector) Close() {
 	c.kubelet().CloseIdleConnections()
 	c.trusting.CloseIdleConnections()
 	c.plain.CloseIdleConnections()
+	c.kubelets.CloseAll()
 }
 
 // Handler is what the API calls for a connecting subresource; path is what is wanted of the one behind a proxy.

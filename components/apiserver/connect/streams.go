@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/proxy"
 	streamproxy "k8s.io/apiserver/pkg/util/proxy"
+	proxymetrics "k8s.io/apiserver/pkg/util/proxy/metrics"
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
@@ -63,12 +64,22 @@ func (c *Connector) stream(w http.ResponseWriter, r *http.Request, namespace, na
 	}
 	at := &url.URL{Scheme: "https", Host: host, RawQuery: to.Encode(),
 		Path: fmt.Sprintf("/%s/%s/%s/%s", verb, pod.Namespace, pod.Name, container)}
+	countStream(r, verb, speaks)
 	handler := c.upgrade(at, true)
 	if !speaks {
 		handler = streamproxy.NewTranslatingHandler(handler, c.translator(at, streams), wsstream.IsWebSocketRequestWithStreamCloseProtocol)
 	}
 	handler.ServeHTTP(w, r)
 	return nil
+}
+
+// countStream counts a connection to a pod, by whether its kubelet speaks with WebSocket clients itself.
+func countStream(r *http.Request, verb string, speaks bool) {
+	by := "translated_at_apiserver"
+	if speaks {
+		by = "proxied_to_kubelet"
+	}
+	proxymetrics.IncWebSocketStreamingRequest(r.Context(), verb, by)
 }
 
 // translator speaks SPDY to a kubelet for WebSocket clients.
@@ -93,8 +104,11 @@ func (c *Connector) portForward(w http.ResponseWriter, r *http.Request, namespac
 	at := &url.URL{Scheme: "https", Host: host, RawQuery: query.Encode(),
 		Path: fmt.Sprintf("/portForward/%s/%s", pod.Namespace, pod.Name)}
 	handler := c.upgrade(at, true)
-	if !c.plainForward && !speaks {
-		handler = streamproxy.NewTranslatingHandler(handler, streamproxy.NewTunnelingHandler(handler), wsstream.IsWebSocketRequestWithTunnelingProtocol)
+	if !c.plainForward {
+		countStream(r, "portforward", speaks)
+		if !speaks {
+			handler = streamproxy.NewTranslatingHandler(handler, streamproxy.NewTunnelingHandler(handler), wsstream.IsWebSocketRequestWithTunnelingProtocol)
+		}
 	}
 	handler.ServeHTTP(w, r)
 	return nil

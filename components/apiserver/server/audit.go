@@ -60,21 +60,20 @@ func (s *Server) audit(next http.Handler) http.Handler {
 
 // refuse answers a request that doesn't get past authentication.
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	s.refuseBy(w, r, func(w http.ResponseWriter, r *http.Request) { answer.Error(w, r, err) })
+	s.refuseBy(w, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer.Error(w, r, err) }))
 }
 
 // refuseUnasked answers a request that doesn't get as far as authentication, of which the audit would tell otherwise.
 func (s *Server) refuseUnasked(w http.ResponseWriter, r *http.Request, err error) {
-	s.refuseBy(w, r, func(w http.ResponseWriter, r *http.Request) {
+	s.refuseBy(w, r, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if event := audit.AuditContextFrom(r.Context()); event.Enabled() {
 			event.SetEventResponseStatus(&metav1.Status{Message: err.Error()})
 		}
 		answer.Error(w, r, err)
-	})
+	}))
 }
 
-func (s *Server) refuseBy(w http.ResponseWriter, r *http.Request, answer http.HandlerFunc) {
-	var h http.Handler = answer
+func (s *Server) refuseBy(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	if s.config.Audit != nil {
 		h = s.config.Audit.Refused(h)
 	}

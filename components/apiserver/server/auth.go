@@ -29,6 +29,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		askedOf(r).times.Add(spent.Authentication, start)
 		if err != nil || !ok {
 			s.metrics.access.authenticated(nil, err, start)
+			s.metrics.access.filters.get("authentication").Observe(time.Since(start).Seconds())
 			soleRequest(w, r)
 			if err != nil {
 				klog.FromContext(r.Context()).V(2).Info("Unable to authenticate the request", "err", err)
@@ -84,10 +85,10 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 		decision, reason, err := s.config.Authorizer.Authorize(r.Context(), attributes)
 		askedOf(r).times.Add(spent.Authorization, start)
 		s.metrics.access.authorized(decision, err, start)
-		s.metrics.access.filters.get("authorization").Observe(time.Since(start).Seconds())
 		switch {
 		case decision == authorizer.DecisionAllow:
 			audit.AddAuditAnnotations(r.Context(), annotationDecision, "allow", annotationReason, reason)
+			s.metrics.access.filters.get("authorization").Observe(time.Since(start).Seconds())
 			next.ServeHTTP(w, r)
 		case err != nil:
 			audit.AddAuditAnnotation(r.Context(), annotationReason, "internal error")

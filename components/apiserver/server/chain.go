@@ -23,6 +23,7 @@ func (s *Server) chain(end http.Handler) http.Handler {
 		s.withMetrics,
 		s.retryLater,
 		s.withEdge,
+		s.turnAway,
 		s.withDeadline,
 		s.withWarnings,
 		s.authenticate,

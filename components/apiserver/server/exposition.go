@@ -25,6 +25,8 @@ type Exposition struct {
 	// Minor is this release's. Metrics that were deprecated before it are left out, unless Hidden.
 	Minor  int
 	Hidden bool
+	// Resets lets DELETE make them begin anew.
+	Resets bool
 }
 
 // unexpected is the value of labels that may not have theirs; limited, how upstream tells how often there was one.
@@ -53,30 +55,52 @@ func ParseLabels(list map[string]string) (map[string]map[string][]string, error)
 // two families of a name the first is shown: libraries measure some of what is measured here.
 func (m *metrics) handler(registry prometheus.Gatherer, more []prometheus.Gatherer, show Exposition) http.Handler {
 	all := append([]prometheus.Gatherer{registry, legacyregistry.DefaultGatherer}, more...)
-	return promhttp.HandlerFor(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+	gather := func() (map[string]*dto.MetricFamily, error) {
 		families := map[string]*dto.MetricFamily{}
 		var errs []error
-		var times uint64
-		for _, g := range all {
+		for i, g := range all {
 			found, err := g.Gather()
 			errs = append(errs, err)
 			for _, f := range found {
-				if _, ok := families[f.GetName()]; !ok && !show.omits(f) {
-					var n uint64
-					families[f.GetName()], n = show.limit(f)
-					times += n
+				if families[f.GetName()] != nil || show.omits(f) {
+					continue
 				}
+				if i == 0 {
+					f = staged(f)
+				}
+				families[f.GetName()] = f
 			}
 		}
-		if f := families[limited]; f != nil {
-			families[limited] = counting(f, times)
-		}
-		var out []*dto.MetricFamily
-		for _, name := range slices.Sorted(maps.Keys(families)) {
-			out = append(out, families[name])
-		}
-		return out, errors.Join(errs...)
+		return families, errors.Join(errs...)
+	}
+	shown := promhttp.HandlerFor(prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) {
+		families, err := gather()
+		return show.of(families, &m.resets), err
 	}), promhttp.HandlerOpts{ProcessStartTime: m.started})
+	if !show.Resets {
+		return shown
+	}
+	return m.resets.handle(gather, shown)
+}
+
+// of is what is shown of all there is, in order.
+func (e *Exposition) of(families map[string]*dto.MetricFamily, since *resets) []*dto.MetricFamily {
+	var times uint64
+	for name, f := range families {
+		f, n := e.limit(since.since(f))
+		families[name] = f
+		times += n
+	}
+	if f := families[limited]; f != nil {
+		families[limited] = counting(f, times)
+	}
+	var out []*dto.MetricFamily
+	for _, name := range slices.Sorted(maps.Keys(families)) {
+		if f := families[name]; len(f.Metric) > 0 {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // deprecated is how component-base marks what is to go.

@@ -38,7 +38,7 @@ func TestExposition(t *testing.T) {
 		for line := range strings.Lines(w.Body.String()) {
 			lines[strings.TrimSpace(line)] = true
 		}
-		for _, want := range append(extra, `requests{code="200",path="/a"} 1`, `requests{code="200",path="unexpected"} 5`, "# HELP requests Ours.", "recent 0",
+		for _, want := range append(extra, `requests{code="200",path="/a"} 1`, `requests{code="200",path="unexpected"} 5`, "# HELP requests [ALPHA] Ours.", "recent 0",
 			"cardinality_enforcement_unexpected_categorizations_total 7",
 			`times_bucket{path="/a",le="1"} 1`, `times_bucket{path="unexpected",le="2"} 1`, `times_count{path="unexpected"} 2`, `times_sum{path="unexpected"} 4`) {
 			if !lines[want] {

@@ -225,7 +225,7 @@ func (s *Server) trace(next http.Handler) http.Handler {
 }
 
 // limitInFlight sees to it that not too many short requests are served at a time, where there is no fairness: it answers the others
-// with 429, but for those of the masters of the system, who are counted and never refused: so an overload can be looked at.
+// with 429. Those of the masters of the system are served even then, beyond the bound: so an overload can be looked at.
 func (s *Server) limitInFlight(next http.Handler) http.Handler {
 	reading := slots(s.config.MaxInFlight)
 	mutating := slots(s.config.MaxMutatingInFlight)

@@ -91,3 +91,12 @@ func TestNobodyKeepsConnections(t *testing.T) {
 		}
 	}
 }
+
+// TestStreamsOfAConnection are as many as upstream lets there be, if nobody says otherwise.
+func TestStreamsOfAConnection(t *testing.T) {
+	for given, want := range map[int]int{0: 100, 7: 7} {
+		if got := serverOf(t, ok, func(c *Config) { c.MaxStreams = given }).http.HTTP2.MaxConcurrentStreams; got != want {
+			t.Errorf("%d given: %d", given, got)
+		}
+	}
+}

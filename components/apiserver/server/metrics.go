@@ -31,6 +31,7 @@ type metrics struct {
 	access      *accessMetrics
 	own         *prometheus.CounterVec
 	started     time.Time // the process, as near as it matters
+	resets      resets
 }
 
 func newMetrics(registry *prometheus.Registry) *metrics {
@@ -85,6 +86,7 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 		counted := s.routed(of, info)
 		start := time.Now()
 		record := &recorder{ResponseWriter: w}
+		record.body.follow(r, of, info)
 		defer s.noteEnd(r, a, record, counted.verb, of.group, of.resource, of.subresource)
 		defer func() {
 			switch {
@@ -107,10 +109,7 @@ func (m *metrics) noteServed(r *http.Request, of served, record *recorder, took 
 	if series.sli != nil {
 		series.sli.Observe(ours(r, took).Seconds())
 	}
-	if r.ContentLength > 0 {
-		info := infoOf(r)
-		m.bodies.WithLabelValues(info.APIGroup, info.Resource, info.Verb).Observe(float64(r.ContentLength))
-	}
+	m.noteBody(infoOf(r), &record.body, record.status())
 	if series.size != nil {
 		series.size.Observe(float64(record.size))
 	}
@@ -223,6 +222,7 @@ type recorder struct {
 	code  int
 	size  int64
 	taken bool // the connection was: what is answered on it is for others to know
+	body  body
 }
 
 func (r *recorder) status() int {

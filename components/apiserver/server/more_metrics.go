@@ -9,10 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/munnerz/goautoneg"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/authentication/user"
 	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"quintet.dev/quintet/internal/zpages"
 )
 
 func (m *metrics) addMore() {
@@ -86,18 +89,37 @@ func (s *Server) noteEnd(r *http.Request, a *asked, record *recorder, verb, grou
 	}
 }
 
-// counted tells by which name, and as whose, requests for what is no resource are counted, as of upstream; most are not.
-func counted(r *http.Request) (name, by string, ok bool) {
-	switch path := r.URL.Path; path {
+// countedPath is by what requests for what is no resource are counted, as of upstream; most are not.
+type countedPath struct{ resource, name, component string }
+
+func pathOf(r *http.Request) (of countedPath, ok bool) {
+	switch at := r.URL.Path; at {
 	case "/livez", "/readyz", "/healthz":
-		return path, "", true
+		return countedPath{name: at}, true
 	case "/openapi/v3":
-		return "openapi/v3", "", true
+		return countedPath{name: "openapi/v3"}, true
 	case "/api", "/apis":
-		return path[1:], component, strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")
+		return countedPath{name: at[1:], component: component}, strings.Contains(r.Header.Get("Accept"), "as=APIGroupDiscoveryList")
+	case zpages.StatusPath, zpages.FlagsPath:
+		return countedPath{resource: at[1:], component: component}, true
 	default:
-		return "openapi/v3/", "", strings.HasPrefix(path, "/openapi/v3/") // however many there are
+		return countedPath{name: "openapi/v3/"}, strings.HasPrefix(at, "/openapi/v3/") // however many there are
 	}
+}
+
+// pageVersion is the group and the version of a page that tells of the program as an object, which not all are that clients get.
+func (p countedPath) pageVersion(r *http.Request, record *recorder) (group, version string) {
+	if p.resource == "" || record.status() != http.StatusOK || strings.HasPrefix(record.Header().Get("Content-Type"), "text/plain") {
+		return "", ""
+	}
+	form := record.Header().Get("Content-Type")
+	for _, clause := range goautoneg.ParseAccept(r.Header.Get("Accept")) {
+		asked := clause.SubType == "*" || strings.HasPrefix(form, clause.Type+"/"+clause.SubType)
+		if asked && clause.Params["as"] != "" {
+			return clause.Params["g"], clause.Params["v"]
+		}
+	}
+	return "", ""
 }
 
 // methodOf is the method in the form of metrics. Clients could make up any number of others, and be it without a name of their own.
@@ -113,24 +135,25 @@ func methodOf(r *http.Request) string {
 
 // countPath counts and times requests for what is no resource.
 func (s *Server) countPath(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	path, by, ok := counted(r)
+	of, ok := pathOf(r)
 	if !ok {
 		next.ServeHTTP(w, r)
 		return
 	}
 	a, start, record, method := askedOf(r), time.Now(), &recorder{ResponseWriter: w}, methodOf(r)
-	defer s.noteEnd(r, a, record, method, "", "", path)
+	defer s.noteEnd(r, a, record, method, "", of.resource, of.name)
 	defer func() {
 		if a.got != reached {
 			return
 		}
 		took := time.Since(start).Seconds()
-		s.metrics.requests.WithLabelValues(method, "", "", "", "", path, "", by, strconv.Itoa(record.status())).Inc()
-		s.metrics.duration.WithLabelValues(method, "", "", "", "", path, "", by).Observe(took)
-		s.metrics.sli.WithLabelValues(method, "", "", "", path, "", by).Observe(took)
+		group, version := of.pageVersion(r, record)
+		s.metrics.requests.WithLabelValues(method, "", group, version, of.resource, of.name, "", of.component, strconv.Itoa(record.status())).Inc()
+		s.metrics.duration.WithLabelValues(method, "", group, version, of.resource, of.name, "", of.component).Observe(took)
+		s.metrics.sli.WithLabelValues(method, group, version, of.resource, of.name, "", of.component).Observe(took)
 		s.metrics.noteValidation(r)
-		if r.Method == http.MethodGet {
-			s.metrics.size.WithLabelValues(method, "", "", "", path, "", by).Observe(float64(record.size))
+		if r.Method == http.MethodGet || of.resource != "" {
+			s.metrics.size.WithLabelValues(method, group, version, of.resource, of.name, "", of.component).Observe(float64(record.size))
 		}
 	}()
 	next.ServeHTTP(record, r)

@@ -128,9 +128,9 @@ func TestCountedPaths(t *testing.T) {
 	} {
 		r := httptest.NewRequest(http.MethodGet, c.path, nil)
 		r.Header.Set("Accept", c.accept)
-		name, by, ok := counted(r)
-		if ok != (c.name != "") || ok && (name != c.name || by != c.by) {
-			t.Errorf("%s as %q: %q by %q, %v", c.path, c.accept, name, by, ok)
+		of, ok := pathOf(r)
+		if ok != (c.name != "") || ok && of != (countedPath{name: c.name, component: c.by}) {
+			t.Errorf("%s as %q: %v, %v", c.path, c.accept, of, ok)
 		}
 	}
 }

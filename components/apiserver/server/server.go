@@ -73,7 +73,7 @@ type Config struct {
 	MaxInFlight, MaxMutatingInFlight int
 	// RequestTimeout bounds short requests; 0 means a minute.
 	RequestTimeout time.Duration
-	// MaxStreams bounds the requests at a time on a connection of HTTP/2; 0 means a thousand.
+	// MaxStreams bounds the requests at a time on a connection of HTTP/2; 0 means a hundred, as of upstream.
 	MaxStreams int
 	Shutdown   Shutdown
 	// Clock is the real one if nil.
@@ -116,14 +116,14 @@ func New(config Config) (*Server, error) {
 		config.Clock = clock.RealClock{}
 	}
 	orElse(&config.Shutdown.Drain, config.RequestTimeout)
-	orElse(&config.MaxStreams, 1000)
+	orElse(&config.MaxStreams, 100)
 	if config.Registry == nil {
 		config.Registry = prometheus.NewRegistry()
 	}
 	if config.Paths == nil {
 		config.Paths = NewMux()
 	}
-	s := &Server{config: config, closing: make(chan struct{}), lastWords: lastWords, answering: answering{conns: map[net.Conn]struct{}{}}}
+	s := &Server{config: config, closing: make(chan struct{}), lastWords: lastWords}
 	s.stop, s.stopNow = context.WithCancel(context.Background())
 	s.metrics = newMetrics(config.Registry)
 	s.installHealth()
@@ -131,7 +131,11 @@ func New(config Config) (*Server, error) {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(config.TLS == nil || slices.Contains(config.TLS.NextProtos, "h2"))
-	slis.SLIMetricsWithReset{}.Install(handles{s.config.Paths})
+	if config.Exposition.Resets {
+		slis.SLIMetricsWithReset{}.Install(handles{s.config.Paths})
+	} else {
+		slis.SLIMetrics{}.Install(handles{s.config.Paths})
+	}
 	s.http = &http.Server{
 		Protocols:         protocols,
 		Handler:           s.chain(http.HandlerFunc(s.dispatch)),

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apiserver/pkg/server/filters"
@@ -75,12 +76,17 @@ const linger = 100 * time.Millisecond
 func (s *Server) drain(ctx context.Context) {
 	ticker := time.NewTicker(linger / 2)
 	defer ticker.Stop()
+	s.drainBy(ctx, ticker.C)
+}
+
+// drainBy looks each time that there is something to receive.
+func (s *Server) drainBy(ctx context.Context, looks <-chan time.Time) {
 	quiet := 0 // looks at which there was nothing to do; the end of an answer is flushed right after the first
 	for quiet < 2 {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-looks:
 			quiet++
 			if s.active.Load() > 0 || s.answering.any() {
 				quiet = 0
@@ -89,27 +95,30 @@ func (s *Server) drain(ctx context.Context) {
 	}
 }
 
-// answering are the connections on which something is asked, or is being answered: handlers end before their answers are sent.
-type answering struct {
-	mu    sync.Mutex
-	conns map[net.Conn]struct{}
-}
+// answering are the connections on which something is asked, or is being answered: handlers end before their answers are sent. Each
+// connection finds its own without a lock, as all requests pass here.
+type answering struct{ conns sync.Map } // of net.Conn to *atomic.Bool
 
 // note is an http.Server's ConnState.
 func (a *answering) note(conn net.Conn, state http.ConnState) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if state == http.StateActive {
-		a.conns[conn] = struct{}{}
-		return
+	switch state {
+	case http.StateActive, http.StateIdle:
+		busy, known := a.conns.Load(conn)
+		if !known {
+			busy, _ = a.conns.LoadOrStore(conn, &atomic.Bool{})
+		}
+		busy.(*atomic.Bool).Store(state == http.StateActive)
+	case http.StateClosed, http.StateHijacked:
+		a.conns.Delete(conn)
 	}
-	delete(a.conns, conn)
 }
 
-func (a *answering) any() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.conns) > 0
+func (a *answering) any() (busy bool) {
+	a.conns.Range(func(_, active any) bool {
+		busy = active.(*atomic.Bool).Load()
+		return !busy
+	})
+	return busy
 }
 
 // endInTurn ends a watch at some moment of the grace that watches have.

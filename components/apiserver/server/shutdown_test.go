@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"net"
 	"net/http"
 	"testing"
 	"time"
@@ -109,10 +110,8 @@ func TestTheEndOfAnAnswerIsSent(t *testing.T) {
 		case *http2.HeadersFrame:
 			cancel() // the rest of the answer has no room yet
 		case *http2.GoAwayFrame:
-			select {
-			case err := <-done:
-				t.Fatalf("Run has returned: %v", err)
-			case <-time.After(3 * linger): // by when it would have, if it waited for handlers alone
+			if s.active.Load() != 0 || !s.answering.any() { // which is why Run has not returned
+				t.Fatal("the answer is sent, or its handler has not ended")
 			}
 			if err := framer.WriteWindowUpdate(1, 100); err != nil {
 				t.Fatal(err)
@@ -128,5 +127,42 @@ func TestTheEndOfAnAnswerIsSent(t *testing.T) {
 	_ = conn.Close()
 	if err := <-done; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDrainLooks until there are neither handlers nor answers, and then once more.
+func TestDrainLooks(t *testing.T) {
+	s := serverOf(t, ok)
+	conn, _ := net.Pipe()
+	for name, work := range map[string]struct{ begin, end func() }{
+		"none":    {func() {}, func() {}},
+		"handler": {func() { s.active.Add(1) }, func() { s.active.Add(-1) }},
+		"answer":  {func() { s.answering.note(conn, http.StateActive) }, func() { s.answering.note(conn, http.StateIdle) }},
+	} {
+		looks, done := make(chan time.Time), make(chan struct{})
+		work.begin()
+		go func() {
+			defer close(done)
+			s.drainBy(t.Context(), looks)
+		}()
+		least := 5
+		if name == "none" {
+			least = 2
+		}
+		for range least {
+			select {
+			case looks <- time.Time{}:
+			case <-done:
+				t.Errorf("%s: it doesn't wait any more", name)
+			}
+		}
+		work.end()
+		for ended := false; !ended; {
+			select {
+			case looks <- time.Time{}:
+			case <-done:
+				ended = true
+			}
+		}
 	}
 }

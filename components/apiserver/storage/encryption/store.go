@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage/value"
 
@@ -145,21 +147,32 @@ type watcher struct {
 // Events implements storage.Watcher.
 func (w *watcher) Events() <-chan []storage.Event { return w.events }
 
-// batchTimeout bounds how long who keeps the keys may hold up what comes behind a batch: the events of all resources come through one
-// watch. What he is late for can be read later, as what he refuses.
-const batchTimeout = time.Second
+// valueTimeout bounds how long who keeps the keys may take for one value. What asks a service for keys ends sooner, as its configuration
+// says: one that is slow, but answers in the time that it is given, is waited for.
+const valueTimeout = time.Minute
 
-// openBatch decrypts a copy of a batch, which may be shared.
+// openBatch decrypts a copy of a batch, which may be shared. The events of all resources come through one watch: once who keeps the keys
+// was late for a value, only what needs no answer of his is made out of the rest. What he is late for can be read later, as what he
+// refuses.
 func (s *Store) openBatch(ctx context.Context, batch []storage.Event) []storage.Event {
-	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
-	defer cancel()
-	opened := slices.Clone(batch)
+	opened, timeout := slices.Clone(batch), valueTimeout
 	for i := range opened {
-		if opened[i].Type == storage.Put {
-			s.open(ctx, &opened[i].KeyValue)
+		if opened[i].Type != storage.Put {
+			continue
+		}
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		s.open(ctx, &opened[i].KeyValue)
+		cancel()
+		if tooLate(opened[i].Unreadable) {
+			timeout = 0
 		}
 	}
 	return opened
+}
+
+// tooLate tells whether an error is that an answer didn't come in time.
+func tooLate(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
 }
 
 func (w *watcher) run(ctx context.Context, s *Store) {

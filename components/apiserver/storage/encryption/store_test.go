@@ -5,12 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.uber.org/goleak"
+	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage/value"
 
@@ -261,5 +265,61 @@ func TestHangingKeeper(t *testing.T) {
 	}
 	cancel()
 	for range w.Events() {
+	}
+}
+
+// keeper is asked for the key of each value, as the client of a key management service does it, but for those that are known.
+type keeper struct {
+	value.Transformer
+	takes time.Duration
+}
+
+func (k keeper) TransformerForResource(schema.GroupResource) value.Transformer { return k }
+
+func (k keeper) TransformFromStorage(ctx context.Context, sealed []byte, _ value.Context) ([]byte, bool, error) {
+	if string(sealed) == "known" {
+		return sealed, false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	select {
+	case <-time.After(k.takes):
+		return sealed, false, nil
+	case <-ctx.Done():
+		return nil, false, fmt.Errorf("failed to decrypt DEK, error: %w", status.FromContextError(ctx.Err()).Err())
+	}
+}
+
+// TestSlowKeeper: one who answers in his time is waited for, with each value; one who is late holds up a batch only once, and the next
+// again.
+func TestSlowKeeper(t *testing.T) {
+	for _, c := range []struct{ takes, batch time.Duration }{{2 * time.Second, 8 * time.Second}, {time.Hour, 3 * time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			below := lined{events: make(chan []storage.Event, 2)}
+			for range cap(below.events) {
+				var batch []storage.Event
+				for _, v := range []string{"a", "known", "b", "", "c", "known", "d"} {
+					e := storage.Event{Type: storage.Put, KeyValue: storage.KeyValue{Key: "/registry/secrets/a/b", Value: []byte(v)}}
+					if v == "" {
+						e.Type = storage.Delete
+					}
+					batch = append(batch, e)
+				}
+				below.events <- batch
+			}
+			close(below.events)
+			began := time.Now()
+			for batch := range NewStore(below, keeper{takes: c.takes}, byPrefix).Watch(t.Context(), "/registry/", 0).Events() {
+				if took := time.Since(began); took != c.batch {
+					t.Errorf("one who takes %v holds up a batch for %v", c.takes, took)
+				}
+				began = time.Now()
+				for i, e := range batch {
+					if readable := c.takes < time.Minute || i%2 == 1; readable != (e.Unreadable == nil) {
+						t.Errorf("value %d of one who takes %v: %q, %v", i, c.takes, e.Value, e.Unreadable)
+					}
+				}
+			}
+		})
 	}
 }

@@ -39,20 +39,31 @@ func (p *progress) check(ctx context.Context, of members) {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	for _, endpoint := range of.Endpoints() {
-		asking.Go(func() {
-			for pause := firstPause; ; pause = min(2*pause, longestPause) {
-				status, err := of.Status(ctx, endpoint)
-				if err == nil {
-					p.heard(ctx, endpoint, status.Version)
-					return
-				}
-				select {
-				case <-ctx.Done():
-					return
-				case <-time.After(pause):
-				}
+		asking.Go(func() { p.ask(ctx, of, endpoint) })
+	}
+}
+
+// ask asks a member until it answers. That it doesn't, and that it does at last, is said once.
+func (p *progress) ask(ctx context.Context, of members, endpoint string) {
+	logger, said := klog.FromContext(ctx).WithValues("endpoint", endpoint), false
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		status, err := of.Status(ctx, endpoint)
+		switch {
+		case err == nil:
+			if said {
+				logger.Info("A member of etcd tells its version now", "version", status.Version)
 			}
-		})
+			p.heard(ctx, endpoint, status.Version)
+			return
+		case !said && ctx.Err() == nil:
+			said = true
+			logger.Info("A member of etcd doesn't tell its version; trying again", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
 	}
 }
 

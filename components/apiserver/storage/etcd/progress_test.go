@@ -6,9 +6,12 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
 
+	"github.com/go-logr/logr/funcr"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/apiserver/storage/etcdtest"
 )
@@ -72,5 +75,38 @@ func TestProgressOfEtcd(t *testing.T) {
 	s.CheckProgress(t.Context())
 	if before || !s.TellsProgress() {
 		t.Errorf("before %v, after %v", before, s.TellsProgress())
+	}
+}
+
+// late is a cluster of one member that is asked in vain some times.
+type late struct{ tries int }
+
+func (l *late) Endpoints() []string { return []string{"http://a:2379"} }
+
+func (l *late) Status(context.Context, string) (*clientv3.StatusResponse, error) {
+	if l.tries--; l.tries >= 0 {
+		return nil, errors.New("it is away")
+	}
+	return (*clientv3.StatusResponse)(&pb.StatusResponse{Version: "3.6.1"}), nil
+}
+
+// TestSilentMember: of a member that isn't there the log tells once, and again when it is.
+func TestSilentMember(t *testing.T) {
+	for tries, want := range map[int][]string{
+		0: nil,
+		9: {
+			`"level"=0 "msg"="A member of etcd doesn't tell its version; trying again" "endpoint"="http://a:2379" "err"="it is away"`,
+			`"level"=0 "msg"="A member of etcd tells its version now" "endpoint"="http://a:2379" "version"="3.6.1"`,
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var lines []string
+			logger := funcr.New(func(_, line string) { lines = append(lines, line) }, funcr.Options{})
+			var p progress
+			p.check(klog.NewContext(t.Context(), logger), &late{tries})
+			if !p.sound.Load() || !slices.Equal(lines, want) {
+				t.Errorf("after %d tries in vain: %q", tries, lines)
+			}
+		})
 	}
 }

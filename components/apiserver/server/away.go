@@ -1,0 +1,43 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"quintet.dev/quintet/components/apiserver/handlers/answer"
+	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
+	"quintet.dev/quintet/components/apiserver/serial"
+)
+
+// turnAway sends requests elsewhere that come over connections that were there when the server stopped taking new ones. Watches find
+// their end themselves, unless they have a grace, which new ones must not draw out.
+func (s *Server) turnAway(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-s.closing:
+			info := infoOf(r)
+			watches := info.Verb == "watch" && s.config.Shutdown.WatchGrace > 0
+			if (watches || !LongRunning(r, info)) && !servedToTheEnd(r) {
+				w.Header().Set("Retry-After", "1")
+				w.Header().Set("X-Content-Type-Options", "nosniff")
+				answer.ErrorIn(w, r, apierrors.NewServiceUnavailable("apiserver is shutting down"), negotiate.Offer{Media: []serial.MediaType{serial.JSON}})
+				return
+			}
+		default:
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// servedToTheEnd tells of requests that are answered for as long as there is somebody to answer: of who watches over the server, and of
+// API servers, this one included.
+func servedToTheEnd(r *http.Request) bool {
+	if _, within := request.UserFrom(r.Context()); within || strings.HasPrefix(r.UserAgent(), "kube-apiserver/") {
+		return true
+	}
+	return slices.ContainsFunc([]string{"/readyz", "/livez", "/healthz", "/metrics"}, func(prefix string) bool { return strings.HasPrefix(r.URL.Path, prefix) })
+}
