@@ -39,6 +39,7 @@ func TestReloadsAreCounted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	identity := "counted-" + rand.Text() // of its own, as counts outlive a server within a process
 	dir := t.TempDir()
 	files := map[string]string{"authentication": filepath.Join(dir, "authn"), "authorization": filepath.Join(dir, "authz")}
 	contents := map[string]string{"authentication": authentication, "authorization": authorization}
@@ -47,11 +48,11 @@ func TestReloadsAreCounted(t *testing.T) {
 		write(file, contents[name])
 	}
 	f := start(t, func(c *apiserver.Config) {
-		c.Identity, c.AuthorizationModes = "counted", nil
+		c.Identity, c.AuthorizationModes = identity, nil
 		c.AuthenticationConfigFile, c.AuthorizationConfigFile = files["authentication"], files["authorization"]
 	})
 	sum := func(s string) string { return fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(s))) }
-	server := `{apiserver_id_hash="` + sum(bootstrap.LeaseName("counted")) + `"`
+	server := `{apiserver_id_hash="` + sum(bootstrap.LeaseName(identity)) + `"`
 	shows := func(lines ...string) func() bool {
 		return func() bool {
 			text := metricsOf(t, f)
