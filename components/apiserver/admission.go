@@ -14,7 +14,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/kinds"
-	"quintet.dev/quintet/components/apiserver/measures"
+	"quintet.dev/quintet/components/apiserver/metrics"
 )
 
 func (c *Config) addAdmissionFlags(fs *pflag.FlagSet) {
@@ -32,7 +32,7 @@ func (s *Server) makeAdmission() (err error) {
 		Objects: handlers.Whole{Local: s.local}, Authorizer: s.authz, AnyNodeAudience: !s.gates.On(gates.ServiceAccountNodeAudienceRestriction),
 		AnyNodeName: s.gates.On(gates.AllowInsecureKubeletCertificateSigningRequests), Escalation: s.authz.Escalation(handlers.Now{Local: s.local}), Clock: s.config.Clock,
 		NotReadySeconds: s.config.NotReadySeconds, UnreachableSeconds: s.config.UnreachableSeconds,
-		Meter: measures.NewAdmission(s.registry), PodSecurity: s.podSecurity(),
+		Meter: metrics.NewAdmission(s.registry), PodSecurity: s.podSecurity(),
 		Dynamic: dynamic.Config{
 			Informers: s.self.informers, Client: s.self.client.Config(), Kinds: s.served, Services: s.resolver(), Egress: s.webhooks(),
 			Elsewhere: func() map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery { return s.aggregator.Elsewhere() },

@@ -17,13 +17,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/component-base/metrics"
-	"k8s.io/component-base/tracing"
+	basemetrics "k8s.io/component-base/metrics"
+	basetracing "k8s.io/component-base/tracing"
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/apiserver/admission"
 	"quintet.dev/quintet/components/apiserver/aggregation"
-	"quintet.dev/quintet/components/apiserver/auditing"
+	"quintet.dev/quintet/components/apiserver/audit"
 	"quintet.dev/quintet/components/apiserver/authn"
 	"quintet.dev/quintet/components/apiserver/authz"
 	"quintet.dev/quintet/components/apiserver/bootstrap"
@@ -33,7 +33,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/kinds"
-	"quintet.dev/quintet/components/apiserver/measures"
+	"quintet.dev/quintet/components/apiserver/metrics"
 	"quintet.dev/quintet/components/apiserver/peers"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/server"
@@ -60,8 +60,8 @@ type Server struct {
 	table    []handlers.Resource
 	local    *handlers.Local
 	self     self
-	fairness *fairness
-	tracing  tracing.TracerProvider // nil without a configuration
+	fairness *priorityAndFairness
+	tracing  basetracing.TracerProvider // nil without a configuration
 
 	services  *services.Allocator
 	ranges    []netip.Prefix // of cluster IPs
@@ -76,7 +76,7 @@ type Server struct {
 	making    sync.WaitGroup // of what New needs late
 	connector *connect.Connector
 	api       *handlers.API
-	audit     *auditing.Auditor
+	audit     *audit.Auditor
 	front     *server.Server
 	custom    custom
 
@@ -91,10 +91,10 @@ type Server struct {
 	made      time.Time
 	logged    *logged
 
-	registry   *prometheus.Registry // of metrics
-	library    metrics.KubeRegistry // of those that libraries want to register their way
+	registry   *prometheus.Registry     // of metrics
+	library    basemetrics.KubeRegistry // of those that libraries want to register their way
 	exposition server.Exposition
-	sizes      measures.Sizes
+	sizes      metrics.Sizes
 }
 
 // New makes a server and begins to listen; nothing is served before Run. One whose store is memory is being filled from here on: it is to
@@ -107,7 +107,7 @@ func New(config Config) (*Server, error) {
 	s := &Server{
 		config: config, scheme: sync.OnceValue(serial.NewScheme),
 		first: make(chan struct{}), ready: make(chan struct{}), left: make(chan struct{}), made: config.Clock.Now(), logged: newLogged(config.Clock, klog.Flush),
-		registry: prometheus.NewRegistry(), library: metrics.NewKubeRegistry(),
+		registry: prometheus.NewRegistry(), library: basemetrics.NewKubeRegistry(),
 	}
 	s.codec = sync.OnceValue(func() *serial.Codec { return serial.NewCodec(s.scheme()) })
 	s.types = sync.OnceValue(func() *handlers.Types { return handlers.NewTypes(s.scheme()) })

@@ -1,13 +1,13 @@
 package apiserver
 
 import (
-	"quintet.dev/quintet/components/apiserver/auditing"
+	"quintet.dev/quintet/components/apiserver/audit"
 	"quintet.dev/quintet/components/apiserver/server"
 )
 
 // makeAudit makes what writes down who asked for what.
 func (s *Server) makeAudit() (err error) {
-	s.audit, err = auditing.New(s.config.Audit, s.egress.ControlPlane())
+	s.audit, err = audit.New(s.config.Audit, s.egress.ControlPlane())
 	return err
 }
 

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"quintet.dev/quintet/components/apiserver"
-	"quintet.dev/quintet/components/apiserver/auditing"
+	"quintet.dev/quintet/components/apiserver/audit"
 )
 
 const auditPolicy = `apiVersion: audit.k8s.io/v1
@@ -60,7 +60,7 @@ func events(t *testing.T, send func(f *fixture)) map[string][]auditv1.Event {
 		t.Fatal(err)
 	}
 	f := start(t, withoutServiceAccounts, func(c *apiserver.Config) {
-		c.Audit = auditing.Defaults()
+		c.Audit = audit.Defaults()
 		c.Audit.PolicyFile, c.Audit.Log.Path = policy, log
 	})
 	send(f)

@@ -18,7 +18,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/authn"
 	"quintet.dev/quintet/components/apiserver/gates"
-	"quintet.dev/quintet/components/apiserver/measures"
+	"quintet.dev/quintet/components/apiserver/metrics"
 	"quintet.dev/quintet/components/apiserver/tokens"
 	"quintet.dev/quintet/internal/follow"
 )
@@ -124,7 +124,7 @@ func (s *Server) makeTokens() (err error) {
 		MaxExpiration: c.ServiceAccountMaxTokenExpiration, ExtendExpiration: !c.NoTokenExtension, NoLookup: c.NoTokenLookup,
 		AnyUID:  !s.gates.On(gates.TokenRequestServiceAccountUIDValidation),
 		JWKSURI: s.jwksURI(), Objects: s.local, Clock: c.Clock,
-		Used: measures.Counters(s.registry, "serviceaccount_", "Uses of tokens of service accounts.", tokens.Uses()),
+		Used: metrics.Counters(s.registry, "serviceaccount_", "Uses of tokens of service accounts.", tokens.Uses()),
 	}
 	if c.ServiceAccountSigningEndpoint != "" {
 		return s.makeRemoteTokens(config)
@@ -168,7 +168,7 @@ func (s *Server) makeAuthentication() (err error) {
 		return fmt.Errorf("--requestheader-uid-headers requires the %q feature to be enabled", gates.RemoteRequestHeaderUID)
 	}
 	s.authn, err = authn.New(authn.Config{
-		ClientCAFile: c.ClientCAFile, NoCertificateUIDs: !s.gates.On(gates.AllowParsingUserUIDFromCertAuth), Certificates: measures.Certificates(s.registry),
+		ClientCAFile: c.ClientCAFile, NoCertificateUIDs: !s.gates.On(gates.AllowParsingUserUIDFromCertAuth), Certificates: metrics.Certificates(s.registry),
 		RequestHeader: c.RequestHeader, TokenFile: c.TokenAuthFile,
 		ServiceAccounts: s.tokens, ServiceAccountIssuers: c.ServiceAccountIssuers,
 		BootstrapTokens: c.BootstrapTokenAuth, Objects: s.local,

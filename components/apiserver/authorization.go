@@ -7,7 +7,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/authz"
 	"quintet.dev/quintet/components/apiserver/bootstrap/policy"
-	"quintet.dev/quintet/components/apiserver/measures"
+	"quintet.dev/quintet/components/apiserver/metrics"
 )
 
 func (c *Config) addAuthorizationFlags(fs *pflag.FlagSet) {
@@ -29,7 +29,7 @@ func (s *Server) makeAuthorization() (err error) {
 		Modes: s.config.AuthorizationModes, Webhook: s.config.AuthorizationWebhook, ConfigFile: s.config.AuthorizationConfigFile,
 		PolicyFile: s.config.AuthorizationPolicyFile,
 		Dial:       s.egress.ControlPlane(),
-		Graph:      measures.Graph(s.registry),
+		Graph:      metrics.Graph(s.registry),
 		Objects:    s.local, NodeRules: policy.NodeRules(s.features()), Clock: s.config.Clock, Identity: s.id(),
 	})
 	return err

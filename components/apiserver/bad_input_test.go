@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"quintet.dev/quintet/components/apiserver"
-	"quintet.dev/quintet/components/apiserver/auditing"
+	"quintet.dev/quintet/components/apiserver/audit"
 )
 
 // TestBrokenFiles: a file that can't be used is named, and so is what it is for.
@@ -45,7 +45,7 @@ func TestBrokenFiles(t *testing.T) {
 		"authorization":  {func(c *apiserver.Config, f string) { c.AuthorizationConfigFile, c.AuthorizationModes = f, nil }, "--authorization-config"},
 		"admission":      {func(c *apiserver.Config, f string) { c.AdmissionFile = f }, "--admission-control-config-file"},
 		"audit policy": {func(c *apiserver.Config, f string) {
-			c.Audit = auditing.Defaults()
+			c.Audit = audit.Defaults()
 			c.Audit.PolicyFile, c.Audit.Log.Path = f, "-"
 		}, "--audit-policy-file"},
 		"encryption": {func(c *apiserver.Config, f string) { c.Encryption.File = f }, "--encryption-provider-config"},

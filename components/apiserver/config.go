@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/auditing"
+	"quintet.dev/quintet/components/apiserver/audit"
 	"quintet.dev/quintet/components/apiserver/authn"
 	"quintet.dev/quintet/components/apiserver/authz"
 	"quintet.dev/quintet/components/apiserver/storage"
@@ -131,7 +131,7 @@ type Config struct {
 	KubeletPort                  int   // of nodes that don't tell theirs; 0 means 10250
 	MaxConnectionBytes           int64 // a second, of each connection that was taken over; 0 means no bound
 
-	Audit auditing.Config
+	Audit audit.Config
 
 	Peers                   PeerAccess
 	EgressFile              string // EgressSelectorConfiguration: how others are connected to

@@ -17,17 +17,17 @@ import (
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver/cache"
+	"quintet.dev/quintet/components/apiserver/fairness"
 	"quintet.dev/quintet/components/apiserver/server"
-	"quintet.dev/quintet/components/apiserver/turns"
 )
 
-// fairness shares the server's capacity between flows of requests, as flow schemas and priority levels say
+// priorityAndFairness shares the server's capacity between flows of requests, as flow schemas and priority levels say
 // (https://kubernetes.io/docs/concepts/cluster-administration/flow-control/). nil gives all requests the same chance.
-type fairness struct {
+type priorityAndFairness struct {
 	control flowcontrol.Interface
 	// requestWait is how long a request may wait for its turn that has no deadline of its own.
 	requestWait time.Duration
-	turns       *turns.Filter // made by filter
+	waiting     *fairness.Filter // made by filter
 	stats       func(resource string) (storage.Stats, error)
 }
 
@@ -44,7 +44,7 @@ func (s *Server) makeFairness() error {
 		return err
 	}
 	metrics.Register()
-	s.fairness = &fairness{
+	s.fairness = &priorityAndFairness{
 		control:     flowcontrol.New(s.self.informers, client, seats),
 		requestWait: s.config.RequestTimeout / 4,
 		stats:       s.stats,
@@ -53,19 +53,19 @@ func (s *Server) makeFairness() error {
 }
 
 // filter makes requests wait for their turn, or sends them away; nil without fairness.
-func (f *fairness) filter() func(http.Handler) http.Handler {
+func (f *priorityAndFairness) filter() func(http.Handler) http.Handler {
 	if f == nil {
 		return nil
 	}
 	estimate := flowrequest.NewWorkEstimator(f.stats, f.control.GetInterestedWatchCount, flowrequest.DefaultWorkEstimatorConfig(), f.control.GetMaxSeats)
 	return func(next http.Handler) http.Handler {
-		f.turns = turns.New(turns.Config{Control: f.control, Estimate: estimate, LongRunning: server.LongRunning, Wait: f.requestWait}, next)
-		return f.turns
+		f.waiting = fairness.New(fairness.Config{Control: f.control, Estimate: estimate, LongRunning: server.LongRunning, Wait: f.requestWait}, next)
+		return f.waiting
 	}
 }
 
 // install serves what operators look at to learn why requests wait.
-func (f *fairness) install(m *server.Mux) {
+func (f *priorityAndFairness) install(m *server.Mux) {
 	if f == nil {
 		return
 	}
@@ -75,14 +75,14 @@ func (f *fairness) install(m *server.Mux) {
 }
 
 // run follows the configuration until ctx ends.
-func (f *fairness) run(ctx context.Context, s *self, clk clock.WithTicker) error {
+func (f *priorityAndFairness) run(ctx context.Context, s *self, clk clock.WithTicker) error {
 	if f == nil {
 		return nil
 	}
 	s.informers.StartWithContext(ctx)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		f.turns.Run(ctx, clk)
+		f.waiting.Run(ctx, clk)
 		return nil
 	})
 	group.Go(func() error {

@@ -19,10 +19,10 @@ import (
 	"k8s.io/apiserver/pkg/apis/apiserver/install"
 	"k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/util/feature"
-	"k8s.io/component-base/tracing"
+	basetracing "k8s.io/component-base/tracing"
 	tracingapi "k8s.io/component-base/tracing/api/v1"
 
-	"quintet.dev/quintet/components/apiserver/steps"
+	"quintet.dev/quintet/components/apiserver/tracing"
 )
 
 // makeTracing sends spans of requests, and of what they ask the store, to a collector of OpenTelemetry
@@ -35,7 +35,7 @@ func (s *Server) makeTracing() error {
 	if err != nil {
 		return fmt.Errorf("--tracing-config-file: %w", err)
 	}
-	s.tracing, err = tracing.NewProvider(context.Background(), config, s.collectorOptions(), []resource.Option{
+	s.tracing, err = basetracing.NewProvider(context.Background(), config, s.collectorOptions(), []resource.Option{
 		resource.WithAttributes(semconv.ServiceName("apiserver"), semconv.ServiceInstanceID(s.id())),
 	})
 	if err != nil {
@@ -86,13 +86,13 @@ func (s *Server) tracesOn() func(http.RoundTripper) http.RoundTripper {
 	if s.tracing == nil {
 		return nil
 	}
-	return tracing.WrapperFor(s.tracing)
+	return basetracing.WrapperFor(s.tracing)
 }
 
 // withAuditID writes into the span of a request by which identity it is audited, also where nothing is.
 func withAuditID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		trace.SpanFromContext(r.Context()).SetAttributes(steps.AuditID(w.Header()))
+		trace.SpanFromContext(r.Context()).SetAttributes(tracing.AuditID(w.Header()))
 		next.ServeHTTP(w, r)
 	})
 }

@@ -30,7 +30,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
-	"quintet.dev/quintet/components/apiserver/measures"
+	"quintet.dev/quintet/components/apiserver/metrics"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/components/apiserver/reviews"
 	"quintet.dev/quintet/components/apiserver/server"
@@ -122,7 +122,7 @@ func (s *Server) kinds() []*kinds.Kind {
 	table := kinds.Table(kinds.Deps{
 		Clock: s.config.Clock, Services: s.services, AllowPrivileged: s.config.AllowPrivileged, ScaleToZero: s.gates.On(gates.HPAScaleToZero), NominateBound: !s.gates.On(gates.ClearingNominatedNodeNameAfterBinding),
 		StrictServiceNames: !s.gates.On(gates.RelaxedServiceNameValidation), OpenCIDRStatus: !s.gates.On(gates.ServiceCIDRStatusFieldWiping),
-		NamespaceLabels: s.namespaceLabels, Authorize: s.authorize, Stored: s.stored, Resolve: s.resourceFor, Issued: measures.Issued(s.registry),
+		NamespaceLabels: s.namespaceLabels, Authorize: s.authorize, Stored: s.stored, Resolve: s.resourceFor, Issued: metrics.Issued(s.registry),
 		Bind: func(ctx context.Context, b *corev1.Binding, asked kinds.Asked) (*corev1.Binding, error) {
 			return nil, s.binder().Bind(ctx, b.Namespace, b.Name, b, asked.DryRun, func(runtime.Object) error { return asked.Admit() })
 		},
@@ -183,7 +183,7 @@ func (s *Server) makeAPI() (err error) {
 		Objects:           s.local,
 		ClientCertificate: s.config.KubeletClientCertificate, ClientKey: s.config.KubeletClientKey,
 		Authority: s.config.KubeletCertificateAuthority, AddressTypes: s.config.KubeletPreferredAddressTypes,
-		Logs: measures.PodLogs(s.registry), Dial: s.egress.Cluster(), Timeout: s.config.KubeletTimeout, MaxBytesPerSecond: s.config.MaxConnectionBytes, Port: s.config.KubeletPort,
+		Logs: metrics.PodLogs(s.registry), Dial: s.egress.Cluster(), Timeout: s.config.KubeletTimeout, MaxBytesPerSecond: s.config.MaxConnectionBytes, Port: s.config.KubeletPort,
 		PlainPortForward: !s.gates.On(gates.PortForwardWebsockets), TranslateAll: !s.gates.On(gates.ExtendWebSocketsToKubelet),
 	})
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *Server) makeAPI() (err error) {
 		NoWatchList: !s.gates.On(gates.WatchList), NoUpgradeCheck: !s.gates.On(gates.AuthorizePodWebsocketUpgradeCreatePermission),
 		CBOR:          s.gates.On(gates.CBORServingAndStorage),
 		NoCompression: !s.gates.On(gates.APIResponseCompression),
-		Meter:         measures.NewRequests(s.registry),
+		Meter:         metrics.NewRequests(s.registry),
 		Admission:     s.admission, Authorizer: s.authz, Posts: s.posts(), Connects: connects,
 	})
 	return nil

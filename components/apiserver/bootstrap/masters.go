@@ -7,7 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"quintet.dev/quintet/components/apiserver/alive"
+	"quintet.dev/quintet/components/apiserver/serverlease"
 	"quintet.dev/quintet/components/apiserver/storage"
 )
 
@@ -20,8 +20,8 @@ type Masters struct {
 	Prefix string // of all keys of the store, "/registry"
 }
 
-func (m *Masters) servers() *alive.Servers {
-	return &alive.Servers{Store: m.Store, Root: alive.Root(m.Prefix, "masterleases"), Life: masterLife}
+func (m *Masters) servers() *serverlease.Servers {
+	return &serverlease.Servers{Store: m.Store, Root: serverlease.Root(m.Prefix, "masterleases"), Life: masterLife}
 }
 
 // renew lets an address live for masterLife from now.

@@ -8,14 +8,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quintet.dev/quintet/components/apiserver/steps"
 	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/components/apiserver/tracing"
 )
 
 // Get returns an object: by resourceVersion "" the newest there is, by "0" any that is at hand, else one that is not
 // older.
 func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, error) {
-	ctx, span := steps.Part(ctx, "cacher.Get")
+	ctx, span := tracing.Part(ctx, "cacher.Get")
 	defer span.End()
 	err := c.freshenGet(ctx, resourceVersion)
 	if behind, ok := isBehind(err); ok {
@@ -43,7 +43,7 @@ func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, e
 // continue that the API concepts page gives to each combination
 // (https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-get-and-list).
 func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
-	ctx, span := steps.Part(ctx, "cacher.GetList")
+	ctx, span := tracing.Part(ctx, "cacher.GetList")
 	defer span.End()
 	m := c.matcher(o.Namespace, o.Predicate)
 	o.Limit = max(o.Limit, 0)
@@ -217,7 +217,7 @@ const storePage = 500
 
 // pageFromStore collects the entries of one answer out of the store's own history.
 func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions, m matcher, from string) (*List, error) {
-	ctx, span := steps.Part(ctx, "List(recursive=true) etcd3")
+	ctx, span := tracing.Part(ctx, "List(recursive=true) etcd3")
 	defer span.End()
 	l := &List{Revision: revision}
 	within := c.narrowed(o.Namespace, &m)

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/steps"
+	"quintet.dev/quintet/components/apiserver/tracing"
 )
 
 // Limits of a watcher.
@@ -59,7 +59,7 @@ type Watcher struct {
 // (the newest state for "", any for "0"); else the changes after it are sent. See WatchOptions.SendInitialEvents for the
 // other forms.
 func (c *Cache) Watch(ctx context.Context, o WatchOptions) (*Watcher, error) {
-	ctx, span := steps.Part(ctx, "cacher.Watch")
+	ctx, span := tracing.Part(ctx, "cacher.Watch")
 	defer span.End()
 	var after int64
 	if o.ResourceVersion != "" {

@@ -9,14 +9,14 @@ import (
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
-	"quintet.dev/quintet/components/apiserver/steps"
 	"quintet.dev/quintet/components/apiserver/storage"
+	"quintet.dev/quintet/components/apiserver/tracing"
 )
 
 // Create stores a new object. obj belongs to the cache from then on; its resource version is dropped, and it gets the defaults
 // that whoever reads it from the store finds.
 func (c *Cache) Create(ctx context.Context, key string, obj kinds.Object, ttl TTL) (*Entry, error) {
-	ctx, span := steps.Part(ctx, "Create etcd3")
+	ctx, span := tracing.Part(ctx, "Create etcd3")
 	defer span.End()
 	obj, value, err := c.encode(obj)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *Cache) Create(ctx context.Context, key string, obj kinds.Object, ttl TT
 // Update replaces an object by what mutate makes of it; see Mutate. If that is the same, nothing is written and the
 // current entry is returned. ttl may be nil.
 func (c *Cache) Update(ctx context.Context, key string, ttl func(kinds.Object) TTL, mutate Mutate) (*Entry, error) {
-	ctx, span := steps.Part(ctx, "GuaranteedUpdate etcd3")
+	ctx, span := tracing.Part(ctx, "GuaranteedUpdate etcd3")
 	defer span.End()
 	current, live, err := c.forWrite(ctx, key)
 	span.AddEvent("initial value restored")

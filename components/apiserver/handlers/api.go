@@ -30,9 +30,9 @@ import (
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/latency"
 	"quintet.dev/quintet/components/apiserver/serial"
-	"quintet.dev/quintet/components/apiserver/spent"
-	"quintet.dev/quintet/components/apiserver/steps"
+	"quintet.dev/quintet/components/apiserver/tracing"
 )
 
 // Resource joins a row of the table with its cache, which is nil for kinds that are answered, not stored, and holds
@@ -105,16 +105,16 @@ type Config struct {
 
 // API serves resource requests. It reads user and RequestInfo from the request's context.
 type API struct {
-	config  Config
-	doors   map[doorKey]*door
-	served  map[schema.GroupVersion]bool
-	groups  map[string]bool // of the kinds of the program
-	tracker *tracker
-	forms   forms
-	options runtime.NegotiatedSerializer // of the options of requests
-	objects *interfaces
-	// custom are the doors that come and go; see Install.
-	custom atomic.Pointer[customDoors]
+	config    Config
+	endpoints map[doorKey]*endpoint
+	served    map[schema.GroupVersion]bool
+	groups    map[string]bool // of the kinds of the program
+	tracker   *tracker
+	forms     forms
+	options   runtime.NegotiatedSerializer // of the options of requests
+	objects   *interfaces
+	// custom are the endpoints that come and go; see Install.
+	custom atomic.Pointer[customEndpoints]
 }
 
 // New makes the API of the resources given.
@@ -128,13 +128,13 @@ func New(config Config) *API {
 		config.Types = NewTypes(config.Scheme)
 	}
 	a := &API{
-		config:  config,
-		doors:   map[doorKey]*door{},
-		served:  map[schema.GroupVersion]bool{},
-		groups:  map[string]bool{"": true},
-		tracker: &tracker{scheme: config.Scheme, types: config.Types, deduced: managedfields.NewDeducedTypeConverter()},
-		forms:   newForms(config.CBOR),
-		options: optionscheme.Codecs,
+		config:    config,
+		endpoints: map[doorKey]*endpoint{},
+		served:    map[schema.GroupVersion]bool{},
+		groups:    map[string]bool{"": true},
+		tracker:   &tracker{scheme: config.Scheme, types: config.Types, deduced: managedfields.NewDeducedTypeConverter()},
+		forms:     newForms(config.CBOR),
+		options:   optionscheme.Codecs,
 	}
 	if config.CBOR {
 		a.options = serializer.NewCodecFactory(optionscheme.Scheme, serializer.WithSerializer(cbor.NewSerializerInfo))
@@ -147,7 +147,7 @@ func New(config Config) *API {
 			}
 			a.served[r.Kind.Versions[i].GroupVersion] = true
 			a.groups[r.Kind.Versions[i].Group] = true
-			a.open(a.doors, r, &r.Kind.Versions[i])
+			a.open(a.endpoints, r, &r.Kind.Versions[i])
 		}
 	}
 	return a
@@ -173,7 +173,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
 	if a.served[gv] {
-		a.enter(w, r, info, a.doors)
+		a.enter(w, r, info, a.endpoints)
 		return
 	}
 	custom, main, leave := a.toCustom(gv, info)
@@ -189,25 +189,25 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		warnOfDeprecation(r.Context(), main.version)
-		a.enter(w, r, info, custom.doors)
+		a.enter(w, r, info, custom.endpoints)
 	case !a.groups[gv.Group]:
 		answer.Unknown(w, r)
 	default:
-		a.enter(w, r, info, a.doors)
+		a.enter(w, r, info, a.endpoints)
 	}
 }
 
 // errUnresolved is all that clients are told of a custom resource that can't be served.
 var errUnresolved = errors.New("error resolving resource")
 
-func (a *API) enter(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, doors map[doorKey]*door) {
+func (a *API) enter(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, endpoints map[doorKey]*endpoint) {
 	gv := schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}
-	d := doors[doorKey{gv, info.Resource, info.Subresource}]
+	d := endpoints[doorKey{gv, info.Resource, info.Subresource}]
 	if d == nil || d.version.Unserved {
-		a.missing(w, r, info, doors)
+		a.missing(w, r, info, endpoints)
 		return
 	}
-	c := &call{door: d, api: a, w: w, r: r, ctx: r.Context(), times: spent.From(r.Context()), info: info, namespace: info.Namespace, name: info.Name}
+	c := &call{endpoint: d, api: a, w: w, r: r, ctx: r.Context(), times: latency.From(r.Context()), info: info, namespace: info.Namespace, name: info.Name}
 	if !d.kind.Namespaced {
 		c.namespace = ""
 	}
@@ -218,22 +218,22 @@ func (a *API) enter(w http.ResponseWriter, r *http.Request, info *request.Reques
 
 // Serves tells whether a request is for a resource that is served here, whatever it asks of it.
 func (a *API) Serves(info *request.RequestInfo) bool {
-	return a.doors[keyOf(info)] != nil || a.Defined(info)
+	return a.endpoints[keyOf(info)] != nil || a.Defined(info)
 }
 
 // Defined tells whether a request is for a resource that is served here and is a custom one.
 func (a *API) Defined(info *request.RequestInfo) bool {
 	custom := a.custom.Load()
-	return custom != nil && custom.doors[keyOf(info)] != nil
+	return custom != nil && custom.endpoints[keyOf(info)] != nil
 }
 
 func keyOf(info *request.RequestInfo) doorKey {
 	return doorKey{schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, info.Resource, info.Subresource}
 }
 
-// missing answers a request for what no door leads to.
-func (a *API) missing(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, doors map[doorKey]*door) {
-	main := doors[doorKey{schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, info.Resource, ""}]
+// missing answers a request for what no endpoint leads to.
+func (a *API) missing(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, endpoints map[doorKey]*endpoint) {
+	main := endpoints[doorKey{schema.GroupVersion{Group: info.APIGroup, Version: info.APIVersion}, info.Resource, ""}]
 	if main != nil && main.kind.Custom != nil {
 		answer.Error(w, r, apierrors.NewNotFound(main.resource, info.Name))
 		return
@@ -307,7 +307,7 @@ func (c *call) named(err error) error {
 
 // call is one request on its way.
 type call struct {
-	*door
+	*endpoint
 	api             *API
 	w               http.ResponseWriter
 	r               *http.Request
@@ -317,8 +317,8 @@ type call struct {
 	choice          negotiate.Choice // the form of the response; not for connections
 	media           string           // that of a patch
 	namespace, name string
-	times           *spent.Times // nil if nobody wants to know
-	steps           steps.Steps
+	times           *latency.Times // nil if nobody wants to know
+	steps           tracing.Steps
 	answering       time.Time         // since when, for them
 	strange         bool              // there may be something in the object that its schema doesn't know: admission changed it, say
 	alien           *schema.GroupKind // what a status that was written said that it is of, if there is no such version of the kind

@@ -22,14 +22,14 @@ import (
 // TestAppliesAreStructuredMerges: over all kinds, what becomes of random histories of applies is what structured merge makes of
 // them without short cuts.
 func TestAppliesAreStructuredMerges(t *testing.T) {
-	tracker, doors := bookedDoors(t)
+	tracker, endpoints := bookedDoors(t)
 	applied := 0
 	defer func() {
 		if !t.Failed() && applied < 500 {
 			t.Errorf("only %d objects could be applied", applied)
 		}
 	}()
-	for name, d := range doors {
+	for name, d := range endpoints {
 		if d.sub != nil && d.sub.Name != "status" {
 			continue
 		}
@@ -42,7 +42,7 @@ func TestAppliesAreStructuredMerges(t *testing.T) {
 }
 
 // compareApplies returns how many applies succeeded.
-func compareApplies(t *testing.T, tracker *tracker, d *door, seed int64) (applied int) {
+func compareApplies(t *testing.T, tracker *tracker, d *endpoint, seed int64) (applied int) {
 	t.Helper()
 	reference, r := referenceOf(t, tracker, d), rand.New(rand.NewPCG(uint64(seed), 2))
 	fill := randomFiller(seed)
@@ -106,8 +106,8 @@ func compareApplies(t *testing.T, tracker *tracker, d *door, seed int64) (applie
 // TestItemsWithoutFields: an item of which nothing is said is the one whose keys have their defaults. When it is applied again structured
 // merge takes it away.
 func TestItemsWithoutFields(t *testing.T) {
-	tracker, doors := bookedDoors(t)
-	d := doors["/v1, Resource=pods/status"]
+	tracker, endpoints := bookedDoors(t)
+	d := endpoints["/v1, Resource=pods/status"]
 	reference := referenceOf(t, tracker, d)
 	config := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{"name": "a"}, "status": map[string]any{"podIPs": []any{map[string]any{}, map[string]any{"ip": "b"}}, "podIP": "c"},
@@ -132,7 +132,7 @@ func TestItemsWithoutFields(t *testing.T) {
 }
 
 // updatedBetween is live after somebody has updated it, or taken entries out of its books.
-func updatedBetween(r *rand.Rand, reference *managedfields.FieldManager, d *door, fill *randfill.Filler, live kinds.Object) kinds.Object {
+func updatedBetween(r *rand.Rand, reference *managedfields.FieldManager, d *endpoint, fill *randfill.Filler, live kinds.Object) kinds.Object {
 	entries := live.GetManagedFields()
 	next, other := copyOf(live), d.kind.HubVersion().New()
 	fill.Fill(other)

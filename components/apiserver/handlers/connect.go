@@ -78,10 +78,10 @@ func (c *call) mayConnect() error {
 // admitConnect shows the parameters to admission, which may change them.
 func (c *call) admitConnect(options runtime.Object) error {
 	a := attributes{operation: admission.Connect}
-	d := *c.door
+	d := *c.endpoint
 	d.gvk = options.GetObjectKind().GroupVersionKind()
 	seen := *c
-	seen.door = &d
+	seen.endpoint = &d
 	before := options.DeepCopyObject()
 	if err := seen.mutate(a, options, nil); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 
 // TestPortsOfOptions: admission sees all ports, also those of a list.
 func TestPortsOfOptions(t *testing.T) {
-	d := &door{kind: &kinds.Kind{Resource: "pods"}, sub: &kinds.Subresource{Name: "portforward"}}
-	c := &call{door: d, r: httptest.NewRequestWithContext(t.Context(), "GET", "/?ports=80,443&ports=8080", nil)}
+	d := &endpoint{kind: &kinds.Kind{Resource: "pods"}, sub: &kinds.Subresource{Name: "portforward"}}
+	c := &call{endpoint: d, r: httptest.NewRequestWithContext(t.Context(), "GET", "/?ports=80,443&ports=8080", nil)}
 	o, err := c.connectOptions()
 	if err != nil {
 		t.Fatal(err)

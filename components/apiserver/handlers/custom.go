@@ -19,29 +19,29 @@ import (
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// customDoors are the doors to custom resources. They are replaced as a whole.
-type customDoors struct {
+// customEndpoints are the endpoints to custom resources. They are replaced as a whole.
+type customEndpoints struct {
 	resources map[Resource]bool
-	doors     map[doorKey]*door
+	endpoints map[doorKey]*endpoint
 	served    map[schema.GroupVersion]bool
-	local     map[schema.GroupResource]*door // to the stored versions
+	local     map[schema.GroupResource]*endpoint // to the stored versions
 	kinds     map[schema.GroupVersionKind]*kinds.Kind
 }
 
-// toCustom returns the doors to custom resources, nil if there are none, and the main one to the resource of a request, if
+// toCustom returns the endpoints to custom resources, nil if there are none, and the main one to the resource of a request, if
 // any. What lies behind that one works until leave is called, whatever is installed meanwhile; only watches end with it.
-func (a *API) toCustom(gv schema.GroupVersion, info *request.RequestInfo) (doors *customDoors, main *door, leave func()) {
+func (a *API) toCustom(gv schema.GroupVersion, info *request.RequestInfo) (endpoints *customEndpoints, main *endpoint, leave func()) {
 	for {
-		doors = a.custom.Load()
-		if doors == nil {
+		endpoints = a.custom.Load()
+		if endpoints == nil {
 			return nil, nil, func() {}
 		}
-		main = doors.doors[doorKey{gv, info.Resource, ""}]
+		main = endpoints.endpoints[doorKey{gv, info.Resource, ""}]
 		if main == nil || info.Verb == "watch" {
-			return doors, main, func() {}
+			return endpoints, main, func() {}
 		}
 		if main.cache.Enter() {
-			return doors, main, main.cache.Leave
+			return endpoints, main, main.cache.Leave
 		} // else others have been installed since
 	}
 }
@@ -50,9 +50,9 @@ func (a *API) toCustom(gv schema.GroupVersion, info *request.RequestInfo) (doors
 // as they began, if the caches of what was replaced are removed afterwards. It must not be called concurrently.
 func (a *API) Install(resources []Resource) {
 	before := a.custom.Load()
-	now := &customDoors{
-		resources: map[Resource]bool{}, doors: map[doorKey]*door{},
-		served: map[schema.GroupVersion]bool{}, local: map[schema.GroupResource]*door{},
+	now := &customEndpoints{
+		resources: map[Resource]bool{}, endpoints: map[doorKey]*endpoint{},
+		served: map[schema.GroupVersion]bool{}, local: map[schema.GroupResource]*endpoint{},
 		kinds: map[schema.GroupVersionKind]*kinds.Kind{},
 	}
 	for _, r := range resources {
@@ -62,18 +62,18 @@ func (a *API) Install(resources []Resource) {
 			now.kinds[v.WithKind(r.Kind.Name)] = r.Kind
 			now.served[v.GroupVersion] = now.served[v.GroupVersion] || !v.Unserved
 			if before == nil || !before.resources[r] {
-				a.open(now.doors, r, v)
+				a.open(now.endpoints, r, v)
 			}
 		}
 	}
-	if before != nil { // doors remember who manages what in which way
-		for key, d := range before.doors {
+	if before != nil { // endpoints remember who manages what in which way
+		for key, d := range before.endpoints {
 			if now.resources[Resource{d.kind, d.cache}] {
-				now.doors[key] = d
+				now.endpoints[key] = d
 			}
 		}
 	}
-	for key, d := range now.doors {
+	for key, d := range now.endpoints {
 		if key.subresource == "" && key.GroupVersion == d.kind.Hub {
 			now.local[d.resource] = d
 		}
@@ -84,7 +84,7 @@ func (a *API) Install(resources []Resource) {
 // Install replaces the custom resources that can be reached; see API.Install.
 func (l *Local) Install(resources []Resource) { l.api.Install(resources) }
 
-func (d *door) isScale() bool { return d.sub != nil && d.sub.Scale != nil }
+func (d *endpoint) isScale() bool { return d.sub != nil && d.sub.Scale != nil }
 
 // decoded reads a body. What a Go type does to content that it doesn't know, the schema of a custom resource does here.
 func (c *call) decoded(body []byte, media serial.MediaType, want *schema.GroupVersionKind, into runtime.Object, strict bool) (runtime.Object, *schema.GroupVersionKind, error) {
@@ -110,7 +110,7 @@ func (c *call) decoded(body []byte, media serial.MediaType, want *schema.GroupVe
 	return got, gvk, nil
 }
 
-// isCustom tells whether obj came through this door as a custom resource does, whatever its kind.
+// isCustom tells whether obj came through this endpoint as a custom resource does, whatever its kind.
 func (c *call) isCustom(obj runtime.Object) bool {
 	_, free := obj.(*unstructured.Unstructured)
 	return free && c.version.Coerce != nil
@@ -134,7 +134,7 @@ func otherKind(obj runtime.Object, name string, want schema.GroupVersionKind) er
 
 // onlyStatus tells whether all that is taken of what is written is the status of a custom resource. Of which kind and version the rest
 // is doesn't matter then: upstream looks at what the old object says of that.
-func (d *door) onlyStatus() bool {
+func (d *endpoint) onlyStatus() bool {
 	return d.kind.Custom != nil && d.sub != nil && d.sub.Name == "status"
 }
 
@@ -149,22 +149,22 @@ func (c *call) renamed(obj runtime.Object, gvk schema.GroupVersionKind) *kinds.V
 	return &kinds.Version{}
 }
 
-func (d *door) columns() []metav1.TableColumnDefinition {
+func (d *endpoint) columns() []metav1.TableColumnDefinition {
 	if d.version.Row != nil {
 		return d.version.Columns
 	}
 	return d.kind.Columns
 }
 
-func (d *door) cells(obj kinds.Object) []any {
+func (d *endpoint) cells(obj kinds.Object) []any {
 	if d.version.Row != nil {
 		return d.version.Row(obj)
 	}
 	return d.kind.Row(obj)
 }
 
-// customManager makes the field manager of a door to a custom resource.
-func customManager(d *door, sub string, reset map[fieldpath.APIVersion]fieldpath.Filter) (*managedfields.FieldManager, error) {
+// customManager makes the field manager of an endpoint to a custom resource.
+func customManager(d *endpoint, sub string, reset map[fieldpath.APIVersion]fieldpath.Filter) (*managedfields.FieldManager, error) {
 	types, err := d.kind.Custom.Types()
 	if err != nil {
 		return nil, err
@@ -232,7 +232,7 @@ func (c *customConverter) New(gvk schema.GroupVersionKind) (runtime.Object, erro
 }
 
 // anew is an entry for a request of which who converts is asked each time.
-func (d *door) anew(e *cache.Entry) *cache.Entry {
+func (d *endpoint) anew(e *cache.Entry) *cache.Entry {
 	if d.kind.Custom == nil || !d.kind.Custom.Remote {
 		return e
 	}

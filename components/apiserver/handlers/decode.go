@@ -74,7 +74,7 @@ func tooLarge() error {
 	return apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", maxBody))
 }
 
-// objectOf reads a body as an object of this door's version, defaulted, in hub form.
+// objectOf reads a body as an object of this endpoint's version, defaulted, in hub form.
 func (c *call) objectOf(body []byte, media serial.MediaType, validation string) (kinds.Object, error) {
 	into := c.version.New()
 	if err := c.decodeBytes(body, media, into, c.gvk, validation); err != nil {
@@ -163,8 +163,8 @@ func mismatch(gvk, want schema.GroupVersionKind) error {
 		gvk.GroupVersion(), want.GroupVersion()))
 }
 
-// hasForm tells whether gvk is another form of what goes through this door: of a scale, all that are known in some group.
-func (d *door) hasForm(gvk schema.GroupVersionKind) bool {
+// hasForm tells whether gvk is another form of what goes through this endpoint: of a scale, all that are known in some group.
+func (d *endpoint) hasForm(gvk schema.GroupVersionKind) bool {
 	return d.gvk.Group == gvk.Group || d.kind.Custom == nil && d.isScale() || d.gvk.Kind == d.kind.Name && d.kind.Readable(gvk.GroupVersion()) != nil
 }
 

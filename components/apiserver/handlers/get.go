@@ -59,7 +59,7 @@ func (c *call) exported() error {
 	return apierrors.NewBadRequest("the export parameter, deprecated since v1.14, is no longer supported")
 }
 
-// stored answers with what this door shows of a stored object.
+// stored answers with what this endpoint shows of a stored object.
 func (c *call) stored(code int, e *cache.Entry) error {
 	if c.isScale() {
 		e, err := c.toWork(e)

@@ -205,14 +205,14 @@ func (i *interfaces) ConvertFieldLabel(gvk schema.GroupVersionKind, label, value
 	return i.config.Scheme.ConvertFieldLabel(gvk, label, value)
 }
 
-// doorTo finds the door of a resource or subresource, or nil.
-func (a *API) doorTo(resource schema.GroupVersionResource, subresource string) *door {
+// doorTo finds the endpoint of a resource or subresource, or nil.
+func (a *API) doorTo(resource schema.GroupVersionResource, subresource string) *endpoint {
 	key := doorKey{resource.GroupVersion(), resource.Resource, subresource}
-	if d := a.doors[key]; d != nil {
+	if d := a.endpoints[key]; d != nil {
 		return d
 	}
 	if custom := a.custom.Load(); custom != nil {
-		if d := custom.doors[key]; d != nil && !d.version.Unserved {
+		if d := custom.endpoints[key]; d != nil && !d.version.Unserved {
 			return d
 		}
 	}

@@ -26,26 +26,26 @@ import (
 // Local is access to stored objects for the server's own parts, past the request chain: no authorization, no admission.
 // It implements objects.Store.
 type Local struct {
-	api   *API
-	doors map[schema.GroupResource]*door
+	api       *API
+	endpoints map[schema.GroupResource]*endpoint
 }
 
 var _ objects.Store = (*Local)(nil)
 
 // Local returns in-process access to the API's objects.
 func (a *API) Local() *Local {
-	l := &Local{api: a, doors: map[schema.GroupResource]*door{}}
-	for key, d := range a.doors {
+	l := &Local{api: a, endpoints: map[schema.GroupResource]*endpoint{}}
+	for key, d := range a.endpoints {
 		if key.subresource == "" && d.cache != nil && key.GroupVersion == d.kind.Hub {
-			l.doors[d.resource] = d
+			l.endpoints[d.resource] = d
 		}
 	}
 	return l
 }
 
-// find returns the door to the stored version of a resource, or nil.
-func (l *Local) find(resource schema.GroupResource) *door {
-	if d := l.doors[resource]; d != nil {
+// find returns the endpoint to the stored version of a resource, or nil.
+func (l *Local) find(resource schema.GroupResource) *endpoint {
+	if d := l.endpoints[resource]; d != nil {
 		return d
 	}
 	if custom := l.api.custom.Load(); custom != nil {
@@ -54,8 +54,8 @@ func (l *Local) find(resource schema.GroupResource) *door {
 	return nil
 }
 
-// door returns the way to a resource, or the error that clients make of the answer of a server that doesn't serve it.
-func (l *Local) door(resource schema.GroupResource, name string) (*door, error) {
+// endpoint returns the way to a resource, or the error that clients make of the answer of a server that doesn't serve it.
+func (l *Local) endpoint(resource schema.GroupResource, name string) (*endpoint, error) {
 	if d := l.find(resource); d != nil {
 		return d, nil
 	}
@@ -73,7 +73,7 @@ func (l *Local) Prepare(resources ...schema.GroupResource) {
 
 // Get implements objects.Reader.
 func (l *Local) Get(_ context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
-	d, err := l.door(resource, name)
+	d, err := l.endpoint(resource, name)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (l *Local) Get(_ context.Context, resource schema.GroupResource, namespace,
 
 // Live implements objects.Reader.
 func (l *Local) Live(ctx context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
-	d, err := l.door(resource, name)
+	d, err := l.endpoint(resource, name)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (l *Local) Live(ctx context.Context, resource schema.GroupResource, namespa
 
 // List implements objects.Reader.
 func (l *Local) List(_ context.Context, resource schema.GroupResource, namespace string) ([]kinds.Object, error) {
-	d, err := l.door(resource, "")
+	d, err := l.endpoint(resource, "")
 	if err != nil {
 		return nil, err
 	}
@@ -112,11 +112,11 @@ func (l *Local) List(_ context.Context, resource schema.GroupResource, namespace
 
 // Create implements objects.Writer.
 func (l *Local) Create(ctx context.Context, resource schema.GroupResource, obj kinds.Object) (kinds.Object, error) {
-	d, err := l.door(resource, obj.GetName())
+	d, err := l.endpoint(resource, obj.GetName())
 	if err != nil {
 		return nil, err
 	}
-	c := &call{door: d, api: l.api, ctx: ctx, namespace: obj.GetNamespace(), name: obj.GetName()}
+	c := &call{endpoint: d, api: l.api, ctx: ctx, namespace: obj.GetNamespace(), name: obj.GetName()}
 	obj = copyOf(obj)
 	if d.version.Default != nil {
 		d.version.Default(obj)
@@ -131,14 +131,14 @@ func (l *Local) Create(ctx context.Context, resource schema.GroupResource, obj k
 
 // Update implements objects.Writer.
 func (l *Local) Update(ctx context.Context, resource schema.GroupResource, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
-	d, err := l.door(resource, name)
+	d, err := l.endpoint(resource, name)
 	if err != nil {
 		return nil, err
 	}
 	if resource == pods {
 		return l.update(ctx, d, namespace, name, mutate) // bindings and evictions, which are booked on nobody
 	}
-	return l.update(ctx, d, namespace, name, l.booked(&call{door: d, api: l.api, ctx: ctx, namespace: namespace, name: name}, mutate))
+	return l.update(ctx, d, namespace, name, l.booked(&call{endpoint: d, api: l.api, ctx: ctx, namespace: namespace, name: name}, mutate))
 }
 
 // booked is mutate, and books what it does on the server.
@@ -174,16 +174,16 @@ func (l *Local) UpdateStatus(ctx context.Context, resource schema.GroupResource,
 	if err != nil {
 		return nil, err
 	}
-	c := &call{door: status, api: l.api, ctx: ctx, namespace: namespace, name: name}
+	c := &call{endpoint: status, api: l.api, ctx: ctx, namespace: namespace, name: name}
 	return l.update(ctx, status, namespace, name, l.booked(c, mutate))
 }
 
-func (l *Local) statusDoor(resource schema.GroupResource, name string) (*door, error) {
-	d, err := l.door(resource, name)
+func (l *Local) statusDoor(resource schema.GroupResource, name string) (*endpoint, error) {
+	d, err := l.endpoint(resource, name)
 	if err != nil {
 		return nil, err
 	}
-	if status := l.api.doors[doorKey{d.kind.Hub, d.kind.Resource, "status"}]; status != nil {
+	if status := l.api.endpoints[doorKey{d.kind.Hub, d.kind.Resource, "status"}]; status != nil {
 		return status, nil
 	}
 	return nil, apierrors.NewNotFound(schema.GroupResource{Group: resource.Group, Resource: resource.Resource + "/status"}, name)
@@ -215,8 +215,8 @@ func (l *Local) ApplyStatus(ctx context.Context, resource schema.GroupResource, 
 }
 
 // update changes an object. As after a request, what only waited for that to go is removed instead.
-func (l *Local) update(ctx context.Context, d *door, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
-	c := &call{door: d, api: l.api, ctx: ctx, namespace: namespace, name: name}
+func (l *Local) update(ctx context.Context, d *endpoint, namespace, name string, mutate func(kinds.Object) (kinds.Object, error)) (kinds.Object, error) {
+	c := &call{endpoint: d, api: l.api, ctx: ctx, namespace: namespace, name: name}
 	for {
 		var removed kinds.Object
 		var at int64
@@ -246,11 +246,11 @@ func (l *Local) update(ctx context.Context, d *door, namespace, name string, mut
 
 // Delete implements objects.Writer.
 func (l *Local) Delete(ctx context.Context, resource schema.GroupResource, namespace, name string, uid types.UID) error {
-	d, err := l.door(resource, name)
+	d, err := l.endpoint(resource, name)
 	if err != nil {
 		return err
 	}
-	c := &call{door: d, api: l.api, ctx: ctx, namespace: namespace, name: name}
+	c := &call{endpoint: d, api: l.api, ctx: ctx, namespace: namespace, name: name}
 	options := &metav1.DeleteOptions{}
 	if uid != "" {
 		options.Preconditions = metav1.NewUIDPreconditions(string(uid))
@@ -261,14 +261,14 @@ func (l *Local) Delete(ctx context.Context, resource schema.GroupResource, names
 
 // DeletePod deletes a pod as a request does, but for authorization and admission.
 func (l *Local) DeletePod(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
-	d, err := l.door(pods, name)
+	d, err := l.endpoint(pods, name)
 	if err != nil {
 		return err
 	}
 	if err := invalidOptions("DeleteOptions", validation.ValidateDeleteOptions(options)); err != nil {
 		return err
 	}
-	c := &call{door: d, api: l.api, ctx: ctx, namespace: namespace, name: name}
+	c := &call{endpoint: d, api: l.api, ctx: ctx, namespace: namespace, name: name}
 	_, _, err = c.remove(options.DeepCopy())
 	return err
 }

@@ -94,7 +94,7 @@ func TestUpdateThatCannotRemove(t *testing.T) {
 		return nil, nil
 	}
 	l := &Local{api: &API{}}
-	_, err := l.update(t.Context(), &door{kind: &kind, cache: maps, strategy: &kind.Strategy}, "a", "x", func(obj kinds.Object) (kinds.Object, error) {
+	_, err := l.update(t.Context(), &endpoint{kind: &kind, cache: maps, strategy: &kind.Strategy}, "a", "x", func(obj kinds.Object) (kinds.Object, error) {
 		obj.SetFinalizers(nil)
 		return obj, nil
 	})
@@ -126,7 +126,7 @@ func TestWhole(t *testing.T) {
 	if err := maps.WaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w := Whole{&Local{api: &API{}, doors: map[schema.GroupResource]*door{resource: {kind: maps.Kind(), cache: maps}}}}
+	w := Whole{&Local{api: &API{}, endpoints: map[schema.GroupResource]*endpoint{resource: {kind: maps.Kind(), cache: maps}}}}
 	if list, err := w.List(t.Context(), resource, "a"); !unreadable(err) {
 		t.Errorf("listed %v, %v", list, err)
 	}
@@ -143,7 +143,7 @@ func TestWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.doors[resource].cache = set.Add(maps.Kind())
+	w.endpoints[resource].cache = set.Add(maps.Kind())
 	impatient, cancel := context.WithCancel(t.Context())
 	cancel()
 	if list, err := w.List(impatient, resource, "b"); err == nil {

@@ -144,7 +144,7 @@ func namedAs(obj metav1.Object, check validation.ValidateNameFunc) bool {
 	return len(check(obj.GetName(), false)) == 0 && (obj.GetGenerateName() == "" || len(check(obj.GetGenerateName(), true)) == 0)
 }
 
-// prepareUpdate runs a change through the strategy of this door. obj has its resource version settled.
+// prepareUpdate runs a change through the strategy of this endpoint. obj has its resource version settled.
 func (c *call) prepareUpdate(obj, old kinds.Object) error {
 	if err := c.inNamespace(obj); err != nil { // admission may have moved it
 		return err

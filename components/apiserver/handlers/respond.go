@@ -21,8 +21,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/latency"
 	"quintet.dev/quintet/components/apiserver/serial"
-	"quintet.dev/quintet/components/apiserver/spent"
 )
 
 // entry answers with one stored object.
@@ -101,7 +101,7 @@ func (c *call) found() {
 	c.answering = c.times.Begin()
 }
 
-func (c *call) formed() { c.times.Add(spent.Transform, c.answering) }
+func (c *call) formed() { c.times.Add(latency.Transform, c.answering) }
 
 // object answers with a body of the kind given.
 func (c *call) object(code int, body []byte, kind schema.GroupVersionKind) error {

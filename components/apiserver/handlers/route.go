@@ -36,7 +36,7 @@ var asked = map[place]map[string]string{
 }
 
 // place finds where a path leads: namespaced kinds have a namespace in it, others have none.
-func (d *door) place(info *request.RequestInfo) place {
+func (d *endpoint) place(info *request.RequestInfo) place {
 	inNamespace := info.Namespace != "" && d.kind.Resource != "namespaces"
 	switch parts := len(info.Parts); {
 	case d.kind.Resource == "namespaces" && info.Namespace != "" && (parts == 1 || info.Parts[1] != info.Namespace):
@@ -56,7 +56,7 @@ func (d *door) place(info *request.RequestInfo) place {
 }
 
 // routeCustom finds the verb of a request for a custom resource: of the path nothing counts but what the verb was read from.
-func (d *door) routeCustom(info *request.RequestInfo) (string, error) {
+func (d *endpoint) routeCustom(info *request.RequestInfo) (string, error) {
 	known := kinds.AllVerbs()
 	if d.sub != nil {
 		known = []string{"get", "update", "patch"}
@@ -68,13 +68,13 @@ func (d *door) routeCustom(info *request.RequestInfo) (string, error) {
 }
 
 // scoped tells whether a request for a custom resource is for one in a namespace, if that is where they are, or for all of them.
-func (d *door) scoped(info *request.RequestInfo) bool {
+func (d *endpoint) scoped(info *request.RequestInfo) bool {
 	inNamespace, everywhere := info.Namespace != "", info.Verb == "list" || info.Verb == "watch"
 	return inNamespace == d.kind.Namespaced || d.kind.Namespaced && everywhere
 }
 
 // route finds the verb of a request. What can't be asked for by any method isn't there.
-func (d *door) route(r *http.Request, info *request.RequestInfo) (string, error) {
+func (d *endpoint) route(r *http.Request, info *request.RequestInfo) (string, error) {
 	if d.kind.Custom != nil {
 		return d.routeCustom(info)
 	}
@@ -165,7 +165,7 @@ func (c *call) accept() (err error) {
 	return err
 }
 
-// offer is what the objects of this door can be shown as.
+// offer is what the objects of this endpoint can be shown as.
 func (c *call) offer() negotiate.Offer {
 	if c.kind.Custom != nil {
 		return negotiate.Offer{Media: c.api.forms.custom, Shapes: c.shapes, CBOR: c.api.config.CBOR}

@@ -15,8 +15,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// scaleManager makes the field manager of a door to Scales.
-func (t *tracker) scaleManager(d *door) (*managedfields.FieldManager, error) {
+// scaleManager makes the field manager of an endpoint to Scales.
+func (t *tracker) scaleManager(d *endpoint) (*managedfields.FieldManager, error) {
 	if d.kind.Custom != nil {
 		c := customScaleConverter{}
 		return managedfields.NewDefaultFieldManager(t.deduced, c, c, c, d.gvk, d.gvk.GroupVersion(), d.sub.Name, nil)

@@ -5,7 +5,7 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
 
-	"quintet.dev/quintet/components/apiserver/steps"
+	"quintet.dev/quintet/components/apiserver/tracing"
 )
 
 // spans are what the verbs are called in traces. Watches go on, and connections are somebody else's.
@@ -24,7 +24,7 @@ func (c *call) traits() []attribute.KeyValue {
 		agent = agent[:longestAgent] + "...TRUNCATED"
 	}
 	return []attribute.KeyValue{
-		attribute.String("accept", c.r.Header.Get("Accept")), steps.AuditID(c.w.Header()),
+		attribute.String("accept", c.r.Header.Get("Accept")), tracing.AuditID(c.w.Header()),
 		attribute.String("client", client), attribute.String("api-group", c.info.APIGroup), attribute.String("api-version", c.info.APIVersion),
 		attribute.String("name", c.info.Name), attribute.String("subresource", c.info.Subresource), attribute.String("namespace", c.info.Namespace),
 		attribute.String("protocol", c.r.Proto), attribute.String("resource", c.info.Resource),

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
-	"quintet.dev/quintet/components/apiserver/books"
+	"quintet.dev/quintet/components/apiserver/fieldmanager"
 )
 
 // TestStrategicInParts: only what the patch touches is merged as a map, and that shows in no outcome.
@@ -38,7 +38,7 @@ func TestStrategicInParts(t *testing.T) {
 		current.ResourceVersion = "7"
 		before := current.DeepCopy()
 		got := &corev1.Pod{}
-		p := patcher{call: &call{door: &door{verbatim: func() bool { return false }}}, body: []byte(text), options: &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}}
+		p := patcher{call: &call{endpoint: &endpoint{verbatim: func() bool { return false }}}, body: []byte(text), options: &metav1.PatchOptions{FieldValidation: metav1.FieldValidationStrict}}
 		if err := p.strategic(current, got); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -78,7 +78,7 @@ func mergedWhole(t *testing.T, current *corev1.Pod, patch string) *corev1.Pod {
 func BenchmarkStrategicStatus(b *testing.B) {
 	current := trackedPod()
 	current.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
-	p := patcher{call: &call{door: &door{verbatim: func() bool { return false }}}, body: []byte(`{"status":{"message":"m"}}`), options: &metav1.PatchOptions{}}
+	p := patcher{call: &call{endpoint: &endpoint{verbatim: func() bool { return false }}}, body: []byte(`{"status":{"message":"m"}}`), options: &metav1.PatchOptions{}}
 	b.ReportAllocs()
 	for b.Loop() {
 		if err := p.strategic(current, &corev1.Pod{}); err != nil {
@@ -90,8 +90,8 @@ func BenchmarkStrategicStatus(b *testing.B) {
 // TestStrategicWritesAnew: what is kept as a client has written it goes through maps with the rest.
 func TestStrategicWritesAnew(t *testing.T) {
 	current := &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: []byte(`{ "b":1, "a":2 }`)}}
-	verbatim := &door{verbatim: func() bool { return books.IsVerbatim(reflect.TypeFor[appsv1.ControllerRevision]()) }}
-	p := patcher{call: &call{door: verbatim}, body: []byte(`{"metadata":{"labels":{"a":"b"}}}`), options: &metav1.PatchOptions{}}
+	verbatim := &endpoint{verbatim: func() bool { return fieldmanager.IsVerbatim(reflect.TypeFor[appsv1.ControllerRevision]()) }}
+	p := patcher{call: &call{endpoint: verbatim}, body: []byte(`{"metadata":{"labels":{"a":"b"}}}`), options: &metav1.PatchOptions{}}
 	got := &appsv1.ControllerRevision{}
 	if err := p.strategic(current, got); err != nil {
 		t.Fatal(err)

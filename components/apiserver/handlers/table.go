@@ -17,8 +17,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/latency"
 	"quintet.dev/quintet/components/apiserver/serial"
-	"quintet.dev/quintet/components/apiserver/spent"
 )
 
 // rowObject reads what of its object goes with each row of a Table.
@@ -146,7 +146,7 @@ func (c *call) row(e *cache.Entry, lines, f *cache.Format) (row serial.Row, err 
 	} else {
 		row.Line, err = c.line(e)
 	}
-	c.times.Add(spent.Transform, begin)
+	c.times.Add(latency.Transform, begin)
 	if f != nil && err == nil {
 		row.Object, err = e.Encoded(f)
 	}

@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
-	"quintet.dev/quintet/components/apiserver/books"
+	"quintet.dev/quintet/components/apiserver/fieldmanager"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/serial"
 )
 
-// doorTypes knows how structured merge describes the Go types that pass a door.
-type doorTypes struct {
+// endpointTypes knows how structured merge describes the Go types that pass an endpoint.
+type endpointTypes struct {
 	all   *Types
 	types map[reflect.Type]func() (described, error)
 }
@@ -27,15 +27,15 @@ type described struct {
 	verbatim bool
 }
 
-func newDoorTypes(d *door, all *Types) *doorTypes {
-	t := &doorTypes{all: all, types: map[reflect.Type]func() (described, error){}}
+func newEndpointTypes(d *endpoint, all *Types) *endpointTypes {
+	t := &endpointTypes{all: all, types: map[reflect.Type]func() (described, error){}}
 	for goType, v := range versionsByType(d.kind) {
 		if _, free := v.New().(runtime.Unstructured); free {
 			continue // anything may be in it, so it is held against the schema
 		}
 		t.types[goType] = sync.OnceValues(func() (described, error) {
 			of, err := all.of(v.WithKind(d.kind.Name))
-			return described{of, books.IsVerbatim(goType.Elem())}, err
+			return described{of, fieldmanager.IsVerbatim(goType.Elem())}, err
 		})
 	}
 	return t
@@ -45,7 +45,7 @@ func newDoorTypes(d *door, all *Types) *doorTypes {
 // fit it: it was made from their types, and what comparing needs (the keys of list items) comparing asks for itself. And
 // it remembers what a typed value was made of, which structured merge asks for just to learn its version.
 type typer struct {
-	types *doorTypes
+	types *endpointTypes
 	made  []made
 	// bare leaves out the managed fields of Go values: an apply doesn't merge them.
 	bare bool

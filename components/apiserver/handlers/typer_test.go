@@ -16,14 +16,14 @@ import (
 )
 
 // podDoor is the way to pods, and a tracker for it.
-func podDoor(t testing.TB) (*door, *tracker) {
+func podDoor(t testing.TB) (*endpoint, *tracker) {
 	t.Helper()
 	scheme := serial.NewScheme()
 	a := New(Config{Scheme: scheme, Codec: serial.NewCodec(scheme)})
 	for _, kind := range kinds.Table(kinds.Deps{}) {
 		if kind.Resource == "pods" {
 			v := &kind.Versions[0]
-			return &door{kind: kind, version: v, strategy: &kind.Strategy, gvk: v.WithKind(kind.Name)}, a.tracker
+			return &endpoint{kind: kind, version: v, strategy: &kind.Strategy, gvk: v.WithKind(kind.Name)}, a.tracker
 		}
 	}
 	t.Fatal("no pods")
@@ -50,7 +50,7 @@ func trackedPod() *corev1.Pod {
 func TestTyperBooksAsTheWholeConverter(t *testing.T) {
 	d, tracker := podDoor(t)
 	withoutReset := *d.strategy
-	withoutReset.ResetFields = nil // so that one door sees all kinds of changes
+	withoutReset.ResetFields = nil // so that one endpoint sees all kinds of changes
 	d.strategy = &withoutReset
 	history := []struct {
 		manager string

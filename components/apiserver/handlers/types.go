@@ -9,7 +9,7 @@ import (
 	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
-	"quintet.dev/quintet/components/apiserver/books"
+	"quintet.dev/quintet/components/apiserver/fieldmanager"
 	"quintet.dev/quintet/components/apiserver/handlers/generated"
 )
 
@@ -21,13 +21,13 @@ type Types struct {
 	managedfields.TypeConverter
 	scheme  *runtime.Scheme
 	parser  *typed.Parser
-	planner *books.Planner
+	planner *fieldmanager.Planner
 }
 
 // NewTypes returns the types of a scheme, which doesn't change any more.
 func NewTypes(scheme *runtime.Scheme) *Types {
 	parser := &typed.Parser{Schema: smdschema.Schema{Types: generated.Types}}
-	return &Types{managedfields.NewSchemeTypeConverter(scheme, parser), scheme, parser, books.NewPlanner(&parser.Schema)}
+	return &Types{managedfields.NewSchemeTypeConverter(scheme, parser), scheme, parser, fieldmanager.NewPlanner(&parser.Schema)}
 }
 
 // of is the type of a kind's objects, none of which has to be there.

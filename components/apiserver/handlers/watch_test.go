@@ -57,7 +57,7 @@ func TestSlowWatcherIsToldNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := &call{door: &door{kind: maps.Kind(), version: maps.Kind().HubVersion()}, api: &API{}}
+	c := &call{endpoint: &endpoint{kind: maps.Kind(), version: maps.Kind().HubVersion()}, api: &API{}}
 	var sent strings.Builder
 	c.follow(t.Context(), w, &objectEvents{format: maps.Format(corev1.SchemeGroupVersion, serial.JSON, cache.Whole)}, outlet{send: func(b []byte) error {
 		sent.Write(b)
@@ -118,7 +118,7 @@ func testWatchBegins(t *testing.T, many, atLeast int) {
 	}
 	defer w.Close()
 	begun := make(begins, 10)
-	c := &call{door: &door{kind: maps.Kind(), version: maps.Kind().HubVersion()}, api: &API{}}
+	c := &call{endpoint: &endpoint{kind: maps.Kind(), version: maps.Kind().HubVersion()}, api: &API{}}
 	events := &objectEvents{format: maps.Format(corev1.SchemeGroupVersion, serial.JSON, cache.Whole)}
 	batches := 0
 	var running sync.WaitGroup

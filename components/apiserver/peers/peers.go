@@ -23,8 +23,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/alive"
 	"quintet.dev/quintet/components/apiserver/objects"
+	"quintet.dev/quintet/components/apiserver/serverlease"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/internal/follow"
 )
@@ -55,7 +55,7 @@ type Config struct {
 // Peers are the other API servers of the cluster, as this one sees them.
 type Peers struct {
 	config      Config
-	servers     *alive.Servers
+	servers     *serverlease.Servers
 	authorities *follow.Files                  // nil if nothing is passed on
 	transport   atomic.Pointer[http.Transport] // by the newest of them
 	metrics     metrics
@@ -88,7 +88,7 @@ const (
 func New(config Config) (*Peers, error) {
 	p := &Peers{
 		config: config, metrics: newMetrics(),
-		servers: &alive.Servers{Store: config.Store, Root: alive.Root(config.Prefix, "peerserverleases"), Life: addressLife},
+		servers: &serverlease.Servers{Store: config.Store, Root: serverlease.Root(config.Prefix, "peerserverleases"), Life: addressLife},
 		looked:  make(chan struct{}, 1), hid: make(chan struct{}, 1),
 		hidden: hidden{now: map[string][]schema.GroupVersion{}, before: map[schema.GroupVersion]time.Time{}},
 	}
@@ -185,9 +185,9 @@ func (p *Peers) tellAddress(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.servers.Renew(ctx, p.config.ID, func(lease *alive.Lease) {
+	return p.servers.Renew(ctx, p.config.ID, func(lease *serverlease.Lease) {
 		lease.Labels = map[string]string{identityLabel: p.config.ID}
-		//lint:ignore SA1019 see alive.Lease
+		//lint:ignore SA1019 see serverlease.Lease
 		lease.Subsets = []corev1.EndpointSubset{{
 			Addresses: []corev1.EndpointAddress{{IP: host}},
 			Ports:     []corev1.EndpointPort{{Name: "https", Port: int32(number), Protocol: corev1.ProtocolTCP}},

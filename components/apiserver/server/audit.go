@@ -10,7 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
-	"quintet.dev/quintet/components/apiserver/spent"
+	"quintet.dev/quintet/components/apiserver/latency"
 )
 
 // Audit are the filters that write down what is asked and answered.
@@ -83,11 +83,11 @@ func (s *Server) refuseBy(w http.ResponseWriter, r *http.Request, h http.Handler
 // writing notes how long it takes to write an answer.
 type writing struct {
 	http.ResponseWriter
-	times *spent.Times
+	times *latency.Times
 }
 
 func (w *writing) Write(p []byte) (int, error) {
-	defer w.times.Add(spent.Writing, w.times.Begin())
+	defer w.times.Add(latency.Writing, w.times.Begin())
 	return w.ResponseWriter.Write(p)
 }
 

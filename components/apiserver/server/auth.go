@@ -13,7 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
-	"quintet.dev/quintet/components/apiserver/spent"
+	"quintet.dev/quintet/components/apiserver/latency"
 )
 
 // authenticate finds out who asks; the authenticator takes the credentials out of the request. Requests from within the process come with
@@ -26,7 +26,7 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		}
 		start := time.Now()
 		response, ok, err := s.config.Authenticator.AuthenticateRequest(r)
-		askedOf(r).times.Add(spent.Authentication, start)
+		askedOf(r).times.Add(latency.Authentication, start)
 		if err != nil || !ok {
 			s.metrics.access.authenticated(nil, err, start)
 			s.metrics.access.filters.get("authentication").Observe(time.Since(start).Seconds())
@@ -83,7 +83,7 @@ func (s *Server) authorize(next http.Handler) http.Handler {
 		attributes := attributesOf(r)
 		start := time.Now()
 		decision, reason, err := s.config.Authorizer.Authorize(r.Context(), attributes)
-		askedOf(r).times.Add(spent.Authorization, start)
+		askedOf(r).times.Add(latency.Authorization, start)
 		s.metrics.access.authorized(decision, err, start)
 		switch {
 		case decision == authorizer.DecisionAllow:

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"quintet.dev/quintet/components/apiserver/steps"
+	"quintet.dev/quintet/components/apiserver/tracing"
 )
 
 // A filter does one thing to every request before, or instead of, passing it on.
@@ -73,7 +73,7 @@ func (s *Server) spanned(name string, f filter) filter {
 	return func(next http.Handler) http.Handler {
 		inside := f(next)
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			ctx, span := steps.Part(r.Context(), name)
+			ctx, span := tracing.Part(r.Context(), name)
 			defer span.End()
 			inside.ServeHTTP(w, r.WithContext(ctx))
 		})

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
 
-	"quintet.dev/quintet/components/apiserver/spent"
+	"quintet.dev/quintet/components/apiserver/latency"
 )
 
 // growStack makes room for what handlers need. Each request of HTTP/2 has a goroutine of its own, whose small stack would
@@ -115,7 +115,7 @@ func (s *Server) withRequestInfo(next http.Handler) http.Handler {
 		}
 		a := &asked{Context: r.Context(), info: info, early: s.config.Installed != nil && !s.config.Installed()}
 		if s.config.Audit != nil && info.Verb != "watch" {
-			a.times = &spent.Times{}
+			a.times = &latency.Times{}
 		}
 		next.ServeHTTP(w, r.WithContext(a))
 	})

@@ -17,10 +17,10 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/klog/v2"
 
-	"quintet.dev/quintet/components/apiserver/auditing/record"
+	"quintet.dev/quintet/components/apiserver/audit/record"
 	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
+	"quintet.dev/quintet/components/apiserver/latency"
 	"quintet.dev/quintet/components/apiserver/serial"
-	"quintet.dev/quintet/components/apiserver/spent"
 )
 
 type cut struct{}
@@ -89,7 +89,7 @@ func send(w http.ResponseWriter, r *http.Request, status *metav1.Status, offer n
 	} else {
 		told(r, status)
 	}
-	err = spent.From(r.Context()).Serialize(func() error { return write(w, status, choice) })
+	err = latency.From(r.Context()).Serialize(func() error { return write(w, status, choice) })
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 	}
