@@ -20,9 +20,8 @@ func configMaps() *Kind {
 			}
 		},
 		Strategy: strategy[*corev1.ConfigMap]{
-			Meta:                MetaAll,
 			Validate:            core.ValidateConfigMap,
-			ValidateUpdate:      core.ValidateConfigMapUpdate,
+			ValidateAmong:       changeFirst(core.ValidateConfigMapChange, whatever(core.ValidateConfigMap)),
 			ValidateName:        validation.NameIsDNSSubdomain,
 			UnconditionalUpdate: true,
 		},

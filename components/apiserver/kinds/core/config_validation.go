@@ -31,8 +31,8 @@ func ValidateConfigMap(c *corev1.ConfigMap) field.ErrorList {
 	return errs
 }
 
-// ValidateConfigMapUpdate checks a change: an immutable one stays as it is.
-func ValidateConfigMapUpdate(new, old *corev1.ConfigMap) field.ErrorList {
+// ValidateConfigMapChange checks a change alone: an immutable one stays as it is.
+func ValidateConfigMapChange(new, old *corev1.ConfigMap) field.ErrorList {
 	var errs field.ErrorList
 	if old.Immutable != nil && *old.Immutable {
 		if new.Immutable == nil || !*new.Immutable {
@@ -45,7 +45,7 @@ func ValidateConfigMapUpdate(new, old *corev1.ConfigMap) field.ErrorList {
 			errs = append(errs, forbidImmutable("binaryData"))
 		}
 	}
-	return append(errs, ValidateConfigMap(new)...)
+	return errs
 }
 
 func forbidImmutable(name string) *field.Error {

@@ -178,9 +178,9 @@ func validateConstraint(c *resourcev1.DeviceConstraint, at *field.Path, known re
 	errs := known.references(c.Requests, at.Child("requests"))
 	switch {
 	case c.MatchAttribute != nil:
-		errs = append(errs, fullyQualifiedName(string(*c.MatchAttribute), at.Child("matchAttribute"))...)
+		errs = append(errs, fullyQualifiedName(*c.MatchAttribute, at.Child("matchAttribute"))...)
 	case c.DistinctAttribute != nil:
-		errs = append(errs, fullyQualifiedName(string(*c.DistinctAttribute), at.Child("distinctAttribute"))...)
+		errs = append(errs, fullyQualifiedName(*c.DistinctAttribute, at.Child("distinctAttribute"))...)
 	default:
 		errs = append(errs, field.Required(at,
 			`exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple fields are set`))

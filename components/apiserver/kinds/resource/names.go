@@ -80,9 +80,9 @@ func qualifiedName(name string, at *field.Path) field.ErrorList {
 }
 
 // fullyQualifiedName is qualifiedName with a domain.
-func fullyQualifiedName(name string, at *field.Path) field.ErrorList {
-	errs := qualifiedName(name, at)
-	if !strings.Contains(name, "/") {
+func fullyQualifiedName(name resourcev1.FullyQualifiedName, at *field.Path) field.ErrorList {
+	errs := qualifiedName(string(name), at)
+	if !strings.Contains(string(name), "/") {
 		errs = append(errs, field.Invalid(at, name, "a fully qualified name must be a domain and a name separated by a slash"))
 	}
 	return errs
