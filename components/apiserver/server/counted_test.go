@@ -6,12 +6,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
+	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
 // TestOnlyWhatIsServedIsCounted: who is refused is counted only where there are too many, and never timed.
@@ -92,12 +94,71 @@ func TestVerbsOfMetrics(t *testing.T) {
 		`code="0",component="apiserver",dry_run="",group="",` + labels("resource", "exec", "CONNECT") + "1":       true,
 		`code="200",component="apiserver",dry_run="",group="",` + labels("namespace", "", "DELETE") + "1":         true,
 		`code="200",component="apiserver",dry_run="",group="",` + labels("resource", "", "APPLY") + "1":           true,
-		`apiserver_response_sizes_count{component="apiserver",group="",` + labels("resource", "log", "CONNECT"):   true,
+		`apiserver_response_sizes_count{component="apiserver",group="",` + labels("resource", "log", "CONNECT"):   false,
 		`apiserver_response_sizes_count{component="apiserver",group="",` + labels("resource", "proxy", "CONNECT"): false,
 		`apiserver_longrunning_requests{component="apiserver",group="",` + labels("resource", "exec", "CONNECT"):  true,
 	} {
 		if strings.Contains(text, series) != want {
 			t.Errorf("%s: want %v", series, want)
+		}
+	}
+}
+
+// TestWhatHasNoRouteIsNotCounted: methods that a resource doesn't know, forms that no kind but custom ones looks at itself, and what panics.
+func TestWhatHasNoRouteIsNotCounted(t *testing.T) {
+	s := serverOf(t, func(w http.ResponseWriter, r *http.Request) {
+		code, _ := strconv.Atoi(r.Header.Get("Code"))
+		w.WriteHeader(code)
+		if r.Header.Get("Fault") != "" {
+			panic(http.ErrAbortHandler)
+		}
+	}, func(c *Config) {
+		c.Defined = func(info *request.RequestInfo) bool { return strings.HasPrefix(info.Resource, "custom") }
+	})
+	for i, c := range []struct {
+		method, resource, accept, fault string
+		code                            int
+		counted                         bool
+	}{
+		{"PUT", "pods", "", "", 405, false}, {"PUT", "customs", "", "", 405, false},
+		{"PATCH", "pods", "", "", 415, false}, {"PATCH", "customs", "", "", 415, true}, {"POST", "pods", "", "", 415, true},
+		{"GET", "pods", "text/html", "", 406, false}, {"GET", "customs", "text/html", "", 406, true},
+		{"GET", "pods", "text/html, application/json;as=Chair", "", 406, true},
+		{"GET", "pods", "", "", 200, true}, {"GET", "pods", "", "panics", 200, false},
+	} {
+		resource := fmt.Sprint(c.resource, i)
+		r := httptest.NewRequest(c.method, "/apis/x/v1/"+resource+"/a", nil)
+		r.Header.Set("Accept", c.accept)
+		r.Header.Set("Code", strconv.Itoa(c.code))
+		r.Header.Set("Fault", c.fault)
+		func() {
+			defer func() { _ = recover() }()
+			s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+		}()
+		text := ask(s, http.MethodGet, "/metrics").Body.String()
+		if got := strings.Contains(text, fmt.Sprintf(`apiserver_request_total{code="%d",component="apiserver",dry_run="",group="x",resource=%q`, c.code, resource)); got != c.counted {
+			t.Errorf("%+v: counted: %t", c, got)
+		}
+	}
+}
+
+// TestWatchesOfCustomResourcesAreNotSized, as those of upstream aren't.
+func TestWatchesOfCustomResourcesAreNotSized(t *testing.T) {
+	s := serverOf(t, ok, func(c *Config) {
+		c.Defined = func(info *request.RequestInfo) bool { return info.Resource == "customs" }
+	})
+	for _, path := range []string{"/apis/x/v1/customs?watch=1", "/apis/x/v1/customs", "/api/v1/pods?watch=1"} {
+		ask(s, http.MethodGet, path)
+	}
+	text := ask(s, http.MethodGet, "/metrics").Body.String()
+	for series, want := range map[string]bool{
+		`resource="customs",scope="cluster",subresource="",verb="WATCH"`: false,
+		`resource="customs",scope="cluster",subresource="",verb="LIST"`:  true,
+		`resource="pods",scope="cluster",subresource="",verb="WATCH"`:    true,
+	} {
+		group := map[bool]string{true: "x"}[strings.Contains(series, "customs")]
+		if got := strings.Contains(text, fmt.Sprintf(`apiserver_response_sizes_count{component="apiserver",group=%q,`, group)+series); got != want {
+			t.Errorf("%s: %t", series, got)
 		}
 	}
 }

@@ -56,12 +56,15 @@ func (s *Server) countActive(next http.Handler) http.Handler {
 
 // recoverPanics cuts off a request whose handler panicked, as upstream does: whatever it was about to answer, nobody is to rely on it.
 func (s *Server) recoverPanics(next http.Handler) http.Handler {
+	resolver := newResolver()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			switch p := recover(); p {
 			case nil:
 				return
 			case http.ErrAbortHandler: // as asked
+				info, _ := resolver.NewRequestInfo(r) // nil is counted as well
+				endpointmetrics.RecordRequestAbort(r, info)
 			default:
 				klog.FromContext(r.Context()).Error(fmt.Errorf("%v", p), "A request panicked",
 					"method", r.Method, "path", r.URL.Path, "stack", string(debug.Stack()))
@@ -148,6 +151,8 @@ func (s *Server) withDeadline(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := infoOf(r)
 		if LongRunning(r, info) {
+			s.longRunning.Add(1)
+			defer s.longRunning.Add(-1)
 			ctx, cancel := context.WithCancel(r.Context())
 			defer cancel()
 			defer context.AfterFunc(s.stop, func() { s.endInTurn(ctx, cancel) })()

@@ -14,7 +14,7 @@ func (s *Server) installHealth() {
 	live := append([]health.Check{health.Ping()}, s.config.Live...)
 	shutdown := health.Check{Name: "shutdown", Probe: func(*http.Request) error {
 		if s.stopping.Load() {
-			return errors.New("the server is shutting down")
+			return errors.New("process is shutting down")
 		}
 		return nil
 	}}

@@ -84,19 +84,20 @@ func (s *Server) withMetrics(next http.Handler) http.Handler {
 		}
 		a, of := askedOf(r), servedOf(r, info)
 		counted := s.routed(of, info)
-		start := time.Now()
+		start, ended := time.Now(), false
 		record := &recorder{ResponseWriter: w}
 		record.body.follow(r, of, info)
 		defer s.noteEnd(r, a, record, counted.verb, of.group, of.resource, of.subresource)
 		defer func() {
 			switch {
-			case a.got == reached:
+			case a.got == reached && (ended || a.cut) && s.routes(r, info, record.status()): // else it panicked, or there was nothing to serve
 				s.metrics.noteServed(r, counted, record, time.Since(start))
 			case a.got == queued && record.code == http.StatusTooManyRequests:
 				s.metrics.requests.WithLabelValues(of.verb, of.dryRun, of.group, of.version, of.resource, of.subresource, of.scope, component, "429").Inc()
 			}
 		}()
 		next.ServeHTTP(record, r)
+		ended = true
 	})
 }
 

@@ -30,7 +30,7 @@ var stages = map[string]string{
 
 // staged is one of the server's own metrics, whose help says first how far it has come, as that of the libraries' does.
 func staged(f *dto.MetricFamily) *dto.MetricFamily {
-	if strings.HasPrefix(f.GetHelp(), "[") {
+	if strings.HasPrefix(f.GetHelp(), "[") || strings.HasPrefix(f.GetName(), "grpc_") { // which are a library's, without a stage
 		return f
 	}
 	stage := stages[f.GetName()]

@@ -6,20 +6,49 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"quintet.dev/quintet/components/apiserver/handlers/negotiate"
+	"quintet.dev/quintet/components/apiserver/serial"
 )
 
 // served is what requests for resources have in common that are counted together.
-type served struct{ verb, dryRun, group, version, resource, subresource, scope string }
+type served struct {
+	verb, dryRun, group, version, resource, subresource, scope string
+	sized                                                      bool // their answers are measured
+}
 
 func servedOf(r *http.Request, info *request.RequestInfo) served {
-	return served{verbOf(r, info), dryRunOf(r), info.APIGroup, info.APIVersion, info.Resource, info.Subresource, scopeOf(info)}
+	return served{
+		verb: verbOf(r, info), dryRun: dryRunOf(r), group: info.APIGroup, version: info.APIVersion, resource: info.Resource,
+		subresource: info.Subresource, scope: scopeOf(info),
+	}
+}
+
+func (s *Server) defined(info *request.RequestInfo) bool {
+	return s.config.Defined != nil && s.config.Defined(info)
+}
+
+// routes tells whether upstream has something that serves such a request, and counts it: methods that a resource doesn't know, and for
+// those that aren't custom, forms that nothing is read or written in, are refused before that.
+func (s *Server) routes(r *http.Request, info *request.RequestInfo, code int) bool {
+	switch code {
+	case http.StatusMethodNotAllowed:
+		return false
+	case http.StatusUnsupportedMediaType:
+		return info.Verb != "patch" || s.defined(info)
+	case http.StatusNotAcceptable:
+		return s.defined(info) || negotiate.Named(r.Header.Get("Accept"), serial.JSON.String(), serial.YAML.String(), serial.Protobuf.String(), serial.CBOR.String(), "*/*")
+	}
+	return true
 }
 
 // routed is by what a request is counted that is served. With upstream, routes of built-in kinds go by the path alone: a list or a watch
 // of the one object that a selector names is counted as others are, while all else takes it for a request for that object.
 func (s *Server) routed(of served, info *request.RequestInfo) served {
+	defined := s.defined(info)
+	of.sized = of.verb == "GET" || of.verb == "LIST" || of.verb == "WATCH" && !defined
 	switch {
-	case info.Verb != "list" && info.Verb != "watch", info.Name == "", len(info.Parts) > 1, s.config.Defined != nil && s.config.Defined(info):
+	case info.Verb != "list" && info.Verb != "watch", info.Name == "", len(info.Parts) > 1, defined:
 		return of
 	case info.Verb == "list":
 		of.verb = "LIST"
@@ -34,7 +63,7 @@ func (s *Server) routed(of served, info *request.RequestInfo) served {
 type series struct {
 	requests            memo[int, prometheus.Counter] // by code
 	counter             func(code int) prometheus.Counter
-	duration, sli, size prometheus.Observer // size is nil for what isn't read, sli for what nobody is promised to get in time
+	duration, sli, size prometheus.Observer // size is nil for what isn't measured, sli for what nobody is promised to get in time
 }
 
 func (m *metrics) newSeries(of served) *series {
@@ -47,7 +76,7 @@ func (m *metrics) newSeries(of served) *series {
 	if of.verb != "WATCH" && of.dryRun == "" {
 		s.sli = m.sli.WithLabelValues(of.verb, of.group, of.version, of.resource, of.subresource, of.scope, component)
 	}
-	if of.verb == "GET" || of.verb == "LIST" || of.verb == "WATCH" || of.subresource == "log" {
+	if of.sized {
 		s.size = m.size.WithLabelValues(of.verb, of.group, of.version, of.resource, of.subresource, of.scope, component)
 	}
 	return s

@@ -90,18 +90,21 @@ type Config struct {
 
 // Server is the front of one API server.
 type Server struct {
-	config    Config
-	http      *http.Server
-	metrics   *metrics
-	stopping  atomic.Bool
-	active    atomic.Int64 // requests under way
-	peaks     peaks
-	answering answering
+	config   Config
+	http     *http.Server
+	metrics  *metrics
+	stopping atomic.Bool
+	active   atomic.Int64 // requests under way
+	// longRunning are those of them that have no deadline.
+	longRunning atomic.Int64
+	peaks       peaks
+	answering   answering
 	// lastWords is the constant, but for tests.
 	lastWords time.Duration
 	closing   chan struct{}   // closed when no more requests are taken
 	stop      context.Context // ends when watches are to end
 	stopNow   context.CancelFunc
+	turns     time.Duration // over which watches are ended, known by the time of stop
 }
 
 // New prepares a server; nothing is served before Run.

@@ -22,7 +22,7 @@ type Shutdown struct {
 	Left <-chan struct{}
 	// RetryAfter answers new requests with 429 during the drain, instead of closing the port.
 	RetryAfter bool
-	// WatchGrace is the time over which watches are ended, each at a random moment; 0 ends all at once.
+	// WatchGrace bounds the time over which watches are ended, each at a random moment: few are ended sooner. 0 ends all at once.
 	WatchGrace time.Duration
 	// Drain bounds the wait for requests under way; 0 means the server's RequestTimeout.
 	Drain time.Duration
@@ -59,6 +59,7 @@ func (s *Server) shutDown(ctx context.Context, served <-chan error) error {
 	ctx, cancel := context.WithTimeout(ctx, how.Drain+how.WatchGrace)
 	defer cancel()
 	close(s.closing)
+	s.turns = turns(how.WatchGrace, s.longRunning.Load())
 	s.stopNow()
 	if !how.RetryAfter {
 		go func() { _ = s.http.Shutdown(ctx) }() // takes no more connections, and tells clients so
@@ -121,12 +122,20 @@ func (a *answering) any() (busy bool) {
 	return busy
 }
 
-// endInTurn ends a watch at some moment of the grace that watches have.
+// endRate is how many watches are ended a second, at least.
+const endRate = 200
+
+// turns is the time over which a number of watches is ended.
+func turns(grace time.Duration, watches int64) time.Duration {
+	return min(grace, time.Duration(watches)*time.Second/endRate)
+}
+
+// endInTurn ends a watch at some moment of the time over which all are ended.
 func (s *Server) endInTurn(ctx context.Context, end context.CancelFunc) {
-	if grace := s.config.Shutdown.WatchGrace; grace > 0 {
+	if s.turns > 0 {
 		select {
 		case <-ctx.Done():
-		case <-time.After(rand.N(grace)):
+		case <-s.config.Clock.After(rand.N(s.turns)):
 		}
 	}
 	end()

@@ -10,60 +10,76 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
+	testingclock "k8s.io/utils/clock/testing"
 )
 
-// TestWatchGrace: watches of a server that ends go on for some part of their grace, and Run waits for them.
+// TestWatchGrace: watches of a server that ends go on until it is their turn, and Run waits for them.
 func TestWatchGrace(t *testing.T) {
-	for grace, want := range map[time.Duration]string{1000 * time.Hour: "by themselves", time.Millisecond: "by the server"} {
-		const watches = 20
-		entered, leave := make(chan struct{}, watches), make(chan struct{})
-		s := serverOf(t, func(w http.ResponseWriter, r *http.Request) {
-			entered <- struct{}{}
-			select {
-			case <-leave:
-				_, _ = io.WriteString(w, "by themselves")
-			case <-r.Context().Done():
-				_, _ = io.WriteString(w, "by the server")
+	const watches = 20
+	clk := testingclock.NewFakeClock(time.Now())
+	entered := make(chan struct{}, watches)
+	s := serverOf(t, func(w http.ResponseWriter, r *http.Request) {
+		entered <- struct{}{}
+		<-r.Context().Done()
+		_, _ = io.WriteString(w, "by the server")
+	}, func(c *Config) {
+		c.Shutdown.WatchGrace, c.Clock, c.Fairness = time.Hour, clk, func(next http.Handler) http.Handler { return next }
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	ends := make(chan string, watches)
+	for range watches {
+		go func() {
+			response, err := http.Get("http://" + s.config.Listener.Addr().String() + "/api/v1/pods?watch=1")
+			if err != nil {
+				ends <- err.Error()
+				return
 			}
-		}, func(c *Config) { c.Shutdown.WatchGrace = grace })
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- s.Run(ctx) }()
-		ends := make(chan string, watches)
-		for range watches {
-			go func() {
-				response, err := http.Get("http://" + s.config.Listener.Addr().String() + "/api/v1/pods?watch=1")
-				if err != nil {
-					ends <- err.Error()
-					return
-				}
-				defer response.Body.Close()
-				text, _ := io.ReadAll(response.Body)
-				ends <- string(text)
-			}()
-		}
-		for range watches {
-			<-entered
-		}
-		cancel()
-		<-s.stop.Done()
-		if want == "by themselves" {
-			select {
-			case err := <-done:
-				t.Fatalf("Run didn't wait: %v", err)
-			case end := <-ends:
-				t.Errorf("grace %v: a watch ended %s", grace, end)
-			case <-time.After(2 * linger): // by when Run would have returned
+			defer response.Body.Close()
+			text, _ := io.ReadAll(response.Body)
+			ends <- string(text)
+		}()
+	}
+	for range watches {
+		<-entered
+	}
+	cancel()
+	<-s.stop.Done()
+	select {
+	case err := <-done:
+		t.Fatalf("Run didn't wait: %v", err)
+	case end := <-ends:
+		t.Errorf("a watch ended %s before its turn", end)
+	case <-time.After(2 * linger): // by when Run would have returned
+	}
+	for left := watches; left > 0; {
+		select {
+		case end := <-ends:
+			if left--; end != "by the server" {
+				t.Errorf("ended %s", end)
 			}
-			close(leave)
+		case <-time.After(time.Millisecond): // some watches hear of the end later than others
+			clk.Step(turns(time.Hour, watches))
 		}
-		for range watches {
-			if end := <-ends; end != want {
-				t.Errorf("grace %v: ended %s, want %s", grace, end, want)
-			}
-		}
-		if err := <-done; err != nil {
-			t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTurns: a watch is ended every few milliseconds, or all of them within the grace.
+func TestTurns(t *testing.T) {
+	for _, c := range []struct {
+		grace   time.Duration
+		watches int64
+		want    time.Duration
+	}{
+		{0, 1000, 0}, {time.Minute, 0, 0}, {time.Minute, 5, 25 * time.Millisecond}, {time.Minute, 2000, 10 * time.Second},
+		{time.Minute, 1_000_000, time.Minute}, {time.Millisecond, 100, time.Millisecond},
+	} {
+		if got := turns(c.grace, c.watches); got != c.want {
+			t.Errorf("%d watches in %v: %v", c.watches, c.grace, got)
 		}
 	}
 }

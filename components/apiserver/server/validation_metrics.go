@@ -74,9 +74,6 @@ func (s *Server) noteEnd(r *http.Request, a *asked, record *recorder, verb, grou
 	fate := "ok"
 	if p := recover(); p != nil {
 		fate = "panic"
-		if p == http.ErrAbortHandler {
-			endpointmetrics.RecordRequestAbort(r, a.info)
-		}
 		defer panic(p)
 	}
 	ctx := r.Context()
