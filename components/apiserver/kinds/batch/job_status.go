@@ -169,8 +169,8 @@ func validateFinished(j *batchv1.Job, c changes, path *field.Path) field.ErrorLi
 func validateStatusIndexes(j *batchv1.Job, c changes, path *field.Path) field.ErrorList {
 	s := &j.Status
 	completedAt, failedAt := path.Child("completedIndexes"), path.Child("failedIndexes")
-	completed, completedErr := parseIndexes(s.CompletedIndexes, j.Spec.Completions)
-	failed, failedErr := parseIndexes(ptr.Deref(s.FailedIndexes, ""), j.Spec.Completions)
+	_, completedErr := parseIndexes(s.CompletedIndexes, j.Spec.Completions)
+	_, failedErr := parseIndexes(ptr.Deref(s.FailedIndexes, ""), j.Spec.Completions)
 	bounded := j.Spec.Completions != nil
 	var errs field.ErrorList
 	if c.completedIndexes && bounded && completedErr != nil {
@@ -186,7 +186,7 @@ func validateStatusIndexes(j *batchv1.Job, c changes, path *field.Path) field.Er
 		errs = append(errs, field.Invalid(failedAt, *s.FailedIndexes, "cannot set non-null failedIndexes when backoffLimitPerIndex is null"))
 	}
 	if (c.failedIndexes || c.completedIndexes) && bounded && s.FailedIndexes != nil {
-		if i, both := overlap(completed, failed); both {
+		if i, both := overlap(readable(s.CompletedIndexes, j.Spec.Completions), readable(*s.FailedIndexes, j.Spec.Completions)); both {
 			errs = append(errs, field.Invalid(failedAt, *s.FailedIndexes, fmt.Sprintf("failedIndexes and completedIndexes overlap at index: %d", i)))
 		}
 	}

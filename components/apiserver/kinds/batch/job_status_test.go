@@ -57,6 +57,10 @@ func TestJobStatusChanges(t *testing.T) {
 			spec: indexed, was: batchv1.JobStatus{CompletedIndexes: "0,1"}, is: batchv1.JobStatus{CompletedIndexes: "0,1", FailedIndexes: ptr.To("1")},
 			want: "status.failedIndexes",
 		},
+		"indexes that failed and were completed, among some that can't be read": {
+			spec: indexed, was: batchv1.JobStatus{CompletedIndexes: "x,1", FailedIndexes: ptr.To("9")},
+			is: batchv1.JobStatus{CompletedIndexes: "x,1", FailedIndexes: ptr.To("1")}, want: "status.failedIndexes",
+		},
 		"more ready than active": {is: batchv1.JobStatus{Ready: ptr.To[int32](1)}, want: "status.ready"},
 		"more ready than active before": {
 			was: batchv1.JobStatus{Ready: ptr.To[int32](1)}, is: batchv1.JobStatus{Ready: ptr.To[int32](1), Failed: 1},
