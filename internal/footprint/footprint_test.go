@@ -1,11 +1,15 @@
 package footprint
 
 import (
+	"os"
 	"reflect"
 	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 func TestPercent(t *testing.T) {
@@ -52,6 +56,38 @@ func TestTrim(t *testing.T) {
 	Trim()
 	if got := strings.ToUpper("still here"); got != "STILL HERE" {
 		t.Error(got)
+	}
+}
+
+func TestPopulate(t *testing.T) {
+	const pages = 64
+	size := pages * os.Getpagesize()
+	memory, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(memory) }()
+	from := uintptr(unsafe.Pointer(&memory[0]))
+	if !populate(from, uintptr(size), unix.MADV_POPULATE_WRITE) {
+		t.Skip("this kernel maps nothing ahead")
+	}
+	resident := make([]byte, pages)
+	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, from, uintptr(size), uintptr(unsafe.Pointer(&resident[0]))); errno != 0 {
+		t.Fatal(errno)
+	}
+	for page, in := range resident {
+		if in&1 == 0 {
+			t.Errorf("page %d is not mapped", page)
+		}
+	}
+	if err := unix.Mprotect(memory, unix.PROT_NONE); err != nil {
+		t.Fatal(err)
+	}
+	if populate(from, uintptr(size), unix.MADV_POPULATE_WRITE) {
+		t.Error("what can't be written to counts as mapped")
+	}
+	if !Populate() {
+		t.Error("nothing of the heap is mapped ahead")
 	}
 }
 
