@@ -232,6 +232,32 @@ func TestCAReload(t *testing.T) {
 	}
 }
 
+// TestReviewIsDetached: what authenticators warn of and note in audit events isn't for who asks by a TokenReview, but the end of the
+// request reaches them.
+func TestReviewIsDetached(t *testing.T) {
+	type key struct{}
+	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), key{}, "of the request"))
+	asked := false
+	c, err := New(Config{Audiences: []string{"api"}, ServiceAccounts: authenticator.TokenFunc(func(ctx context.Context, _ string) (*authenticator.Response, bool, error) {
+		asked = true
+		audiences, _ := authenticator.AudiencesFrom(ctx)
+		if value := ctx.Value(key{}); value != nil || len(audiences) != 1 || audiences[0] != "mine" {
+			t.Errorf("the context has %v, and the audiences %q", value, audiences)
+		}
+		cancel()
+		if ctx.Err() == nil {
+			t.Error("the end of the request isn't heard of")
+		}
+		return nil, false, nil
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.AuthenticateToken(ctx, "token", []string{"mine"}); err == nil || !asked {
+		t.Error("the token was not looked at", err)
+	}
+}
+
 // run runs a chain until the test ends.
 func run(t *testing.T, c *Chain) {
 	t.Helper()

@@ -21,7 +21,7 @@ type TokenAuthenticator interface {
 func Token(tokens TokenAuthenticator) func(context.Context, *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
 	return func(ctx context.Context, r *authenticationv1.TokenReview) (*authenticationv1.TokenReview, error) {
 		response, ok, err := tokens.AuthenticateToken(ctx, r.Spec.Token, r.Spec.Audiences)
-		r.Status = authenticationv1.TokenReviewStatus{Authenticated: ok && err == nil}
+		r.Status.Authenticated = ok && err == nil // what else the sent status says stays unless it is found out, as upstream
 		if err != nil {
 			r.Status.Error = err.Error()
 		}

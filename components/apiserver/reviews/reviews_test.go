@@ -126,6 +126,15 @@ func TestToken(t *testing.T) {
 	}
 }
 
+// TestTokenKeepsWhatWasSent: only what is found out replaces what the status of the review said.
+func TestTokenKeepsWhatWasSent(t *testing.T) {
+	out, err := Token(fakeTokens{})(context.Background(), &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: "good"},
+		Status: authenticationv1.TokenReviewStatus{Error: "sent", User: authenticationv1.UserInfo{Username: "sent"}}})
+	if err != nil || !out.Status.Authenticated || out.Status.Error != "sent" || out.Status.User.Username != "jane" {
+		t.Errorf("%+v %v", out, err)
+	}
+}
+
 func TestSelectorsThatCantBeRead(t *testing.T) {
 	a := &Access{Authorizer: &recorder{err: errors.New("broken")}}
 	review, err := a.Subject(context.Background(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-jose/go-jose/v4/jwt"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/apiserver/pkg/warning"
 
+	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
@@ -158,12 +161,9 @@ func (t *Tokens) bind(ctx context.Context, b *binding, to *authenticationv1.Boun
 	if to.APIVersion == "" && to.Kind == "Pod" {
 		gvk = corev1.SchemeGroupVersion.WithKind("Pod") // need not say its version
 	}
-	if to.Name == "" && gvk.Group == corev1.GroupName && slices.Contains([]string{"Pod", "Node", "Secret"}, gvk.Kind) {
-		return apierrors.NewBadRequest("Name parameter required.")
-	}
 	switch gvk.GroupKind() { // whatever the version is
 	case corev1.SchemeGroupVersion.WithKind("Pod").GroupKind():
-		pod, err := objects.As[*corev1.Pod](t.cfg.Objects.Live(ctx, corev1.Resource("pods"), b.Namespace, to.Name))
+		pod, err := objects.As[*corev1.Pod](t.existing(ctx, "pods", b.Namespace, to.Name))
 		if err != nil {
 			return err
 		}
@@ -176,14 +176,14 @@ func (t *Tokens) bind(ctx context.Context, b *binding, to *authenticationv1.Boun
 			return err
 		}
 	case corev1.SchemeGroupVersion.WithKind("Node").GroupKind():
-		node, err := objects.As[*corev1.Node](t.cfg.Objects.Live(ctx, corev1.Resource("nodes"), "", to.Name))
+		node, err := objects.As[*corev1.Node](t.existing(ctx, "nodes", "", to.Name))
 		if err != nil {
 			return err
 		}
 		uid = string(node.UID)
 		b.Node = &ref{node.Name, uid}
 	case corev1.SchemeGroupVersion.WithKind("Secret").GroupKind():
-		secret, err := objects.As[*corev1.Secret](t.cfg.Objects.Live(ctx, corev1.Resource("secrets"), b.Namespace, to.Name))
+		secret, err := objects.As[*corev1.Secret](t.existing(ctx, "secrets", b.Namespace, to.Name))
 		if err != nil {
 			return err
 		}
@@ -199,17 +199,28 @@ func (t *Tokens) bind(ctx context.Context, b *binding, to *authenticationv1.Boun
 	return nil
 }
 
+// existing returns an object as it is stored now. A name that no object can have is refused as the store's keys would be.
+func (t *Tokens) existing(ctx context.Context, resource, namespace, name string) (kinds.Object, error) {
+	if name == "" {
+		return nil, apierrors.NewBadRequest("Name parameter required.")
+	}
+	if problems := content.IsPathSegmentName(name); len(problems) > 0 {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("Name parameter invalid: %q: %s", name, strings.Join(problems, ";")))
+	}
+	return t.cfg.Objects.Live(ctx, corev1.Resource(resource), namespace, name)
+}
+
 // nodeOf returns the node of a bound pod; a node that is gone has a name, but no uid.
 func (t *Tokens) nodeOf(ctx context.Context, name string) (*ref, error) {
 	if name == "" {
 		return nil, nil
 	}
-	node, err := objects.As[*corev1.Node](t.cfg.Objects.Get(ctx, corev1.Resource("nodes"), "", name))
+	node, err := objects.As[*corev1.Node](t.lookup(ctx, corev1.Resource("nodes"), "", &ref{Name: name}))
 	if apierrors.IsNotFound(err) {
 		return &ref{Name: name}, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, apierrors.NewInternalError(err)
 	}
 	return &ref{node.Name, string(node.UID)}, nil
 }

@@ -21,11 +21,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 
+	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
 
@@ -184,6 +186,29 @@ func TestNodeOfPodMayGo(t *testing.T) {
 	}
 }
 
+// behind is a store of which memory doesn't know the nodes yet.
+type behind struct{ *objectstest.Store }
+
+func (b behind) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (kinds.Object, error) {
+	if resource == corev1.Resource("nodes") {
+		return nil, apierrors.NewNotFound(resource, name)
+	}
+	return b.Store.Get(ctx, resource, namespace, name)
+}
+
+// TestNodeOfPodIsNew: the token tells the UID of a node that only the store knows.
+func TestNodeOfPodIsNew(t *testing.T) {
+	f := newFixture(t, ecKey(t), nil)
+	f.cfg.Objects = behind{f.store}
+	response, ok, err := f.AuthenticateToken(context.Background(), f.token(t, bound("Pod", "pod", 600)))
+	if !ok {
+		t.Fatal(err)
+	}
+	if uid := response.User.GetExtra()["authentication.kubernetes.io/node-uid"]; len(uid) != 1 || uid[0] != "node-uid" {
+		t.Errorf("the UID of the node is %q", uid)
+	}
+}
+
 func TestAudiences(t *testing.T) {
 	f := newFixture(t, ecKey(t), nil)
 	ctx := authenticator.WithAudiences(context.Background(), authenticator.Audiences{"vault", "x"})
@@ -252,6 +277,7 @@ func TestRequestRefusals(t *testing.T) {
 		{"no such pod", bound("Pod", "none", 600), apierrors.IsNotFound},
 		{"wrong uid", wrongUID, apierrors.IsConflict},
 		{"no name", bound("Node", "", 600), apierrors.IsBadRequest},
+		{"a name that nothing has", bound("Secret", "a/b", 600), apierrors.IsBadRequest},
 		{"wrong kind", bound("ConfigMap", "x", 600), apierrors.IsBadRequest},
 		{"wrong name", &authenticationv1.TokenRequest{ObjectMeta: meta("ns", "else", "")}, apierrors.IsInvalid},
 		{"wrong namespace", &authenticationv1.TokenRequest{ObjectMeta: meta("elsewhere", "", "")}, apierrors.IsInvalid},
