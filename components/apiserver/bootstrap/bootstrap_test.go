@@ -125,6 +125,14 @@ func TestEndpointsFollowServers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	service, err := objects.As[*corev1.Service](store.Get(ctx, corev1.Resource("services"), "default", "kubernetes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It is asked for, as who manages the field shows.
+	if p := service.Spec.IPFamilyPolicy; p == nil || *p != corev1.IPFamilyPolicySingleStack {
+		t.Errorf("the policy of the service is %v", p)
+	}
 	if _, err := store.Get(ctx, corev1.Resource("endpoints"), "default", "kubernetes"); !apierrors.IsNotFound(err) {
 		t.Errorf("none is ready, but there are endpoints: %v", err)
 	}

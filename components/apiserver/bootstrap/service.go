@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
 )
@@ -38,6 +39,7 @@ func (b *Bootstrap) ensureService(ctx context.Context) error {
 		Spec: corev1.ServiceSpec{
 			Type:            corev1.ServiceTypeClusterIP,
 			ClusterIP:       b.cfg.ServiceIP.String(),
+			IPFamilyPolicy:  ptr.To(corev1.IPFamilyPolicySingleStack),
 			SessionAffinity: corev1.ServiceAffinityNone,
 			Ports: []corev1.ServicePort{{
 				Name: "https", Protocol: corev1.ProtocolTCP, Port: ServicePort, TargetPort: intstr.FromInt(b.cfg.SecurePort),
