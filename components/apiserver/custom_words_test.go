@@ -56,7 +56,7 @@ func TestCustomResourceRefusals(t *testing.T) {
 		want                      string
 	}{
 		"another kind": {"POST", all, "application/json", `{"apiVersion":"example.com/v1","kind":"Other","metadata":{"name":"x"},"spec":{"color":"red"}}`,
-			422, `Other.example.com \"x\" is invalid: kind: Invalid value: \"Other\": must be Widget`},
+			422, `Other.example.com \"x\" is invalid: [kind: Invalid value: \"Other\": must be Widget, spec: Invalid value: \"object\": no such key: replicas evaluating rule: too many replicas]`},
 		"fields of another version": {"POST", all + "?fieldValidation=Strict", "application/json", `{"apiVersion":"example.com/v9","kind":"Widget","metadata":{"name":"x"},"spec":{"color":"red"}}`,
 			400, `Widget in version \"v9\" cannot be handled as a Widget: strict decoding error: unknown field \"spec\"`},
 		"a field with a backslash": {"POST", all + "?fieldValidation=Strict", "application/json", `{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"x"},"spec":{"color":"red","a\\b":1}}`,

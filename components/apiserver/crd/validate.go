@@ -28,9 +28,12 @@ func (r *resource) validate(ctx context.Context, obj kinds.Object) field.ErrorLi
 	if err != nil {
 		return field.ErrorList{field.InternalError(nil, err)}
 	}
-	errs := apivalidation.ValidateObjectMetaAccessor(u, r.kind.Namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
-	errs = append(errs, validation.ValidateCustomResource(nil, u.Object, checks.whole)...)
-	errs = append(errs, v.validateScale(u)...)
+	errs := v.validateType(u)
+	if len(errs) == 0 {
+		errs = apivalidation.ValidateObjectMetaAccessor(u, r.kind.Namespaced, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+		errs = append(errs, validation.ValidateCustomResource(nil, u.Object, checks.whole)...)
+		errs = append(errs, v.validateScale(u)...)
+	}
 	errs = append(errs, objectmeta.Validate(nil, u.Object, v.schema, false)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, v.schema, u.Object)...)
 	return v.obeyRules(ctx, errs, u, nil)
@@ -47,8 +50,11 @@ func (r *resource) validateUpdate(ctx context.Context, obj, old kinds.Object, me
 	}
 	both := common.NewCorrelatedObject(u.Object, before.Object, &model.Structural{Structural: v.schema})
 	defer func() { validation.Metrics.ObserveRatchetingTime(*both.Duration) }()
-	errs := append(meta.Change, validation.ValidateCustomResourceUpdate(nil, u.Object, before.Object, checks.whole, validation.WithRatcheting(both))...)
-	errs = append(errs, v.validateScale(u)...)
+	errs := v.validateType(u)
+	if len(errs) == 0 {
+		errs = append(meta.Change, validation.ValidateCustomResourceUpdate(nil, u.Object, before.Object, checks.whole, validation.WithRatcheting(both))...)
+		errs = append(errs, v.validateScale(u)...)
+	}
 	errs = append(errs, objectmeta.Validate(nil, u.Object, v.schema, false)...)
 	errs = append(errs, v.validateLists(u, before)...)
 	return v.obeyRules(ctx, errs, u, before, cel.WithRatcheting(both))
@@ -78,6 +84,18 @@ func (r *resource) validateStatus(ctx context.Context, obj, old kinds.Object, me
 	}
 	errs = append(errs, v.validateLists(u, before)...)
 	return v.obeyRules(ctx, errs, u, before, cel.WithRatcheting(both))
+}
+
+// validateType checks of which kind and version an object says that it is. If of another, it isn't measured by the schema, only by what the
+// schema says of lists, of objects in objects, and by rules.
+func (v *version) validateType(u *unstructured.Unstructured) (errs field.ErrorList) {
+	if kind := u.GetKind(); kind != v.gvk.Kind {
+		errs = append(errs, field.Invalid(field.NewPath("kind"), kind, "must be "+v.gvk.Kind))
+	}
+	if version, want := u.GetAPIVersion(), v.gvk.GroupVersion().String(); version != want {
+		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), version, "must be "+want))
+	}
+	return errs
 }
 
 // validateLists checks lists that are sets or maps, if they were so before.

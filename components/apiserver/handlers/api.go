@@ -321,7 +321,7 @@ type call struct {
 	steps           tracing.Steps
 	answering       time.Time         // since when, for them
 	strange         bool              // there may be something in the object that its schema doesn't know: admission changed it, say
-	alien           *schema.GroupKind // what a status that was written said that it is of, if there is no such version of the kind
+	alien           *schema.GroupKind // what a custom resource was written as, if not as one of the request's kind and version; see misnamed
 }
 
 func (c *call) key() string { return c.cache.Key(c.namespace, c.name) }

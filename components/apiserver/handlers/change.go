@@ -223,7 +223,7 @@ func (c *call) wanted(ch change, a attributes, current *cache.Entry) (kinds.Obje
 
 // changed makes obj, which old is to become, ready to be stored.
 func (c *call) changed(a attributes, obj, old kinds.Object) error {
-	if err := c.sameKind(obj); err != nil {
+	if err := c.hasVersion(obj); err != nil {
 		return err
 	}
 	if err := c.prepareUpdate(obj, old); err != nil {

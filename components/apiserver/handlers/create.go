@@ -115,7 +115,7 @@ func (c *call) insertOnce(obj kinds.Object, a attributes) (*cache.Entry, error) 
 }
 
 func (c *call) insertAllocated(obj kinds.Object, a attributes) (*cache.Entry, error) {
-	if err := c.sameKind(obj); err != nil {
+	if err := c.hasVersion(obj); err != nil {
 		return nil, err
 	}
 	if err := c.prepareCreate(obj); err != nil {

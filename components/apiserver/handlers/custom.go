@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -116,37 +115,28 @@ func (c *call) isCustom(obj runtime.Object) bool {
 	return free && c.version.Coerce != nil
 }
 
-// otherKind is the answer to a body that isn't of the kind wanted; nil if it is.
-func otherKind(obj runtime.Object, name string, want schema.GroupVersionKind) error {
-	got := obj.GetObjectKind().GroupVersionKind()
-	var errs field.ErrorList
-	if got.Kind != want.Kind {
-		errs = append(errs, field.Invalid(field.NewPath("kind"), got.Kind, "must be "+want.Kind))
-	}
-	if got.GroupVersion() != want.GroupVersion() {
-		errs = append(errs, field.Invalid(field.NewPath("apiVersion"), got.GroupVersion().String(), "must be "+want.GroupVersion().String()))
-	}
-	if len(errs) == 0 {
-		return nil
-	}
-	return apierrors.NewInvalid(got.GroupKind(), name, errs)
-}
-
 // onlyStatus tells whether all that is taken of what is written is the status of a custom resource. Of which kind and version the rest
 // is doesn't matter then: upstream looks at what the old object says of that.
 func (d *endpoint) onlyStatus() bool {
 	return d.kind.Custom != nil && d.sub != nil && d.sub.Name == "status"
 }
 
-// renamed makes of an object whose status is written one of the kind that the request is about, and tells by which version's rules its
-// status is to be completed: by none, if there is no such version. Then nobody has looked for what the schema doesn't know.
-func (c *call) renamed(obj runtime.Object, gvk schema.GroupVersionKind) *kinds.Version {
-	obj.GetObjectKind().SetGroupVersionKind(c.gvk)
-	if v := c.kind.Readable(gvk.GroupVersion()); v != nil && gvk.Kind == c.kind.Name {
-		return v
+// misnamed notes that a custom resource was written as one of another kind or version than the request is about, and tells by which
+// version's rules it is to be completed: by none, if there is no such version. Nobody has looked then for what the schema doesn't know.
+// What is written to the status becomes one of the right kind; of the rest, what is wrong is for the validation to tell.
+func (c *call) misnamed(obj runtime.Object, gvk schema.GroupVersionKind) *kinds.Version {
+	v := c.kind.Readable(gvk.GroupVersion())
+	known, renamed := v != nil && gvk.Kind == c.kind.Name, c.onlyStatus() && gvk.Version != ""
+	if renamed {
+		obj.GetObjectKind().SetGroupVersionKind(c.gvk)
 	}
-	c.alien, c.strange = new(gvk.GroupKind()), true
-	return &kinds.Version{}
+	if !known || !renamed {
+		c.alien, c.strange = new(gvk.GroupKind()), true
+	}
+	if !known {
+		return &kinds.Version{}
+	}
+	return v
 }
 
 func (d *endpoint) columns() []metav1.TableColumnDefinition {
@@ -173,15 +163,12 @@ func customManager(d *endpoint, sub string, reset map[fieldpath.APIVersion]field
 	return managedfields.NewDefaultCRDFieldManager(types, c, c, c, d.gvk, d.gvk.GroupVersion(), sub, reset)
 }
 
-// sameKind refuses what admission made another kind of than that of the definition.
-func (c *call) sameKind(obj kinds.Object) error {
-	gvk := obj.GetObjectKind().GroupVersionKind()
-	if !c.strange || c.kind.Custom == nil || gvk.Kind == c.kind.Name {
+// hasVersion refuses a custom resource that doesn't say of which version it is.
+func (c *call) hasVersion(obj kinds.Object) error {
+	if c.kind.Custom == nil || obj.GetObjectKind().GroupVersionKind().Version != "" {
 		return nil
 	}
-	return apierrors.NewInvalid(gvk.GroupKind(), obj.GetName(), field.ErrorList{
-		field.Invalid(field.NewPath("kind"), gvk.Kind, "must be "+c.kind.Name),
-	})
+	return apierrors.NewInternalError(runtime.NewMissingVersionErr("object has no apiVersion field"))
 }
 
 // customConverter does for custom resources, which say of themselves of which version they are, what converter does for

@@ -1,7 +1,6 @@
 package handlers
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -83,7 +82,7 @@ func (c *call) objectOf(body []byte, media serial.MediaType, validation string) 
 	if err := c.check(into); err != nil {
 		return nil, c.unreadable(err, &c.gvk, c.gvk, nil)
 	}
-	if c.version.Default != nil {
+	if c.version.Default != nil && c.alien == nil {
 		c.version.Default(into)
 	}
 	return c.toHub(into)
@@ -124,12 +123,7 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 				return err
 			}
 		}
-		if c.onlyStatus() {
-			c.renamed(got, *gvk)
-			return nil
-		}
-		obj := got.(kinds.Object)
-		return cmp.Or(c.misplaced(obj), otherKind(got, obj.GetName(), want))
+		c.misnamed(got, *gvk)
 	case (got != into || (gvk != nil && gvk.Kind != want.Kind)) && c.kind.Custom != nil && c.isScale():
 		return c.unreadableScale()
 	case got != into || (gvk != nil && gvk.Kind != want.Kind):
@@ -138,15 +132,6 @@ func (c *call) decodeBytes(body []byte, media serial.MediaType, into runtime.Obj
 		return c.strictness(err, gvk, want, body, validation)
 	}
 	return nil
-}
-
-// misplaced is what is wrong with a body before anybody looks at which kind it is of: it is another object than the URL names, or
-// there can't be a new one.
-func (c *call) misplaced(obj kinds.Object) error {
-	if c.verb == "create" {
-		return c.ending(obj)
-	}
-	return c.sameName(obj)
 }
 
 // notConverted says that one kind isn't another, as upstream's conversion does: by the names of Go types.

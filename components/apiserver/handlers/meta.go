@@ -86,11 +86,14 @@ func (c *call) sameName(obj metav1.Object) error {
 }
 
 // groupKind is what errors about the content call the kind: by its own group, whichever it was asked for in, or as the content does.
-func (c *call) groupKind() schema.GroupKind {
-	if c.alien != nil {
+func (c *call) groupKind(obj kinds.Object) schema.GroupKind {
+	switch {
+	case c.kind.Custom == nil:
+		return schema.GroupKind{Group: c.kind.Hub.Group, Kind: c.kind.Name}
+	case c.alien != nil && c.onlyStatus():
 		return *c.alien
 	}
-	return schema.GroupKind{Group: c.kind.Hub.Group, Kind: c.kind.Name}
+	return obj.GetObjectKind().GroupVersionKind().GroupKind()
 }
 
 // validName tells what is wrong with a name of the kind.
@@ -125,7 +128,7 @@ func (c *call) prepareCreate(obj kinds.Object) error {
 		errs = validation.ValidateObjectMetaAccessor(obj, c.kind.Namespaced, path.ValidatePathSegmentName, metadata)
 	}
 	if len(errs) > 0 {
-		return apierrors.NewInvalid(c.groupKind(), obj.GetName(), errs)
+		return apierrors.NewInvalid(c.groupKind(obj), obj.GetName(), errs)
 	}
 	if s.Warnings != nil {
 		c.warn(s.Warnings(c.ctx, obj, nil))
@@ -149,7 +152,7 @@ func (c *call) prepareUpdate(obj, old kinds.Object) error {
 	if err := c.inNamespace(obj); err != nil { // admission may have moved it
 		return err
 	}
-	s := c.strategy
+	s, kind := c.strategy, c.groupKind(obj)
 	obj.SetGeneration(old.GetGeneration())
 	keepIdentity(obj, old)
 	if s.PrepareUpdate != nil {
@@ -157,7 +160,7 @@ func (c *call) prepareUpdate(obj, old kinds.Object) error {
 	}
 	keepIdentity(obj, old)
 	if errs := c.changeErrors(obj, old); len(errs) > 0 {
-		return apierrors.NewInvalid(c.groupKind(), obj.GetName(), errs)
+		return apierrors.NewInvalid(kind, obj.GetName(), errs)
 	}
 	if s.Warnings != nil {
 		c.warn(s.Warnings(c.ctx, obj, old))

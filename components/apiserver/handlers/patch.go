@@ -101,6 +101,7 @@ type patcher struct {
 
 // next patches the current object, in the version of the request.
 func (p *patcher) next(current *cache.Entry) (kinds.Object, error) {
+	p.alien = nil
 	into, ok := p.plainly(current.Object)
 	version := p.version
 	if !ok {
@@ -149,8 +150,8 @@ func (p *patcher) textual(current []byte, into kinds.Object) (kinds.Object, *kin
 		return nil, nil, err
 	}
 	obj, version := got.(kinds.Object), p.version
-	if gvk := got.GetObjectKind().GroupVersionKind(); p.onlyStatus() && gvk != p.gvk {
-		version = p.renamed(got, gvk)
+	if gvk := got.GetObjectKind().GroupVersionKind(); gvk != p.gvk && p.isCustom(got) {
+		version = p.misnamed(got, gvk)
 	} else if got != into {
 		version = p.call.kind.Readable(got.GetObjectKind().GroupVersionKind().GroupVersion())
 	}
@@ -190,18 +191,7 @@ func (p *patcher) reread(current []byte, into runtime.Object, gvk schema.GroupVe
 	switch {
 	case err != nil && (got == nil || !runtime.IsStrictDecodingError(err)):
 		return nil, nil, nil, invalidPatch(string(patched), err.Error())
-	case *gotKind != gvk && p.isCustom(got) && p.onlyStatus() && gotKind.Version != "":
-	case *gotKind != gvk && p.isCustom(got):
-		if err := p.complain(problems, string(patched)); err != nil {
-			return nil, nil, nil, err
-		}
-		if err := p.sameName(got.(kinds.Object)); err != nil {
-			return nil, nil, nil, err
-		}
-		if gotKind.Version == "" {
-			return nil, nil, nil, apierrors.NewInternalError(runtime.NewMissingVersionErr("object has no apiVersion field"))
-		}
-		return nil, nil, nil, otherKind(got, p.name, gvk)
+	case p.isCustom(got):
 	case *gotKind != gvk && (got == into || !p.isVersion(*gotKind)):
 		return nil, nil, nil, invalidPatch(string(patched), p.notConverted(got, *gotKind, gvk))
 	}
