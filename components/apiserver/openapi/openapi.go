@@ -24,6 +24,7 @@ type Server struct {
 	form      Form
 	content   atomic.Pointer[content]
 	elsewhere atomic.Pointer[elsewhere]
+	made      sync.Map // documentKey -> *document; what a change doesn't touch stays
 }
 
 // Form is what of the documents can be chosen. The zero value is that of the release.
@@ -48,7 +49,10 @@ func (s *Server) SetElsewhere(sources []Source) {
 
 // Set replaces what is served here. Of the kinds of onlyV2 the document of v2 alone tells.
 func (s *Server) Set(table, onlyV2 []*kinds.Kind) {
-	s.content.Store(newContent(table, onlyV2, s.version, s.form))
+	c := newContent(table, onlyV2, s.version, s.form)
+	c.made = &s.made
+	s.content.Store(c)
+	c.forget()
 }
 
 // content is one state of what is served.
@@ -57,7 +61,7 @@ type content struct {
 	form    Form
 	groups  []groupVersion // sorted, as their hashes are told of the same content however it came about
 	onlyV2  []groupVersion // likewise
-	made    sync.Map       // documentKey -> *document
+	made    *sync.Map      // of the Server
 }
 
 // groupVersion is what one document of v3 is about.
@@ -128,6 +132,25 @@ func (c *content) info() object {
 		version = parts[0] + "." + parts[1]
 	}
 	return object{"title": "Kubernetes", "version": version}
+}
+
+// forget gives up the documents that tell of something else than c does.
+func (c *content) forget() {
+	hashes := map[string]string{}
+	for _, o := range c.roots() {
+		hashes[o.place()] = c.rootHash(&o)
+	}
+	c.made.Range(func(key, made any) bool {
+		path := key.(documentKey).path
+		hash := hashes[path]
+		if g := c.find(path); g != nil {
+			hash = g.hash()
+		}
+		if made.(*document).hash != hash {
+			c.made.CompareAndDelete(key, made)
+		}
+		return true
+	})
 }
 
 func (c *content) find(path string) *groupVersion {

@@ -35,6 +35,7 @@ type document struct {
 
 // types are the content types of a version of OpenAPI.
 type types struct {
+	strict  bool   // an Accept that names no media type is refused
 	proto   string // that we answer with
 	alias   string // that clients ask for
 	toProto func(text []byte) ([]byte, error)
@@ -42,8 +43,9 @@ type types struct {
 
 var (
 	v2Types = types{
-		proto: "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
-		alias: "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
+		strict: true,
+		proto:  "application/com.github.proto-openapi.spec.v2.v1.0+protobuf",
+		alias:  "application/com.github.proto-openapi.spec.v2@v1.0+protobuf",
 		toProto: func(text []byte) ([]byte, error) {
 			d, err := openapiv2.ParseDocument(text)
 			if err != nil {
@@ -82,7 +84,7 @@ func (t *types) choose(r *http.Request) form {
 		return text
 	}
 	clauses := goautoneg.ParseAccept(accept)
-	if len(clauses) == 0 {
+	if len(clauses) == 0 && !t.strict {
 		return silence
 	}
 	for _, clause := range clauses {

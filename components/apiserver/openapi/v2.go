@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -19,7 +20,7 @@ func (c *content) serveV2(w http.ResponseWriter, r *http.Request, others []sourc
 	if !ok {
 		return
 	}
-	if r.Method != http.MethodHead && r.Header.Get("Range") == "" && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if r.Method != http.MethodHead && r.Header.Get("Range") == "" && takesGzip(r.Header.Get("Accept-Encoding")) {
 		w.Header().Set("Content-Encoding", "gzip")
 	}
 	c.serve(w, r, documentKey{path: "v2", proto: f == protobuf}, hashOf(shorten(all.String()), others), v2Types, func() ([]byte, error) {
@@ -29,6 +30,25 @@ func (c *content) serveV2(w http.ResponseWriter, r *http.Request, others []sourc
 		}
 		return merge(own, others)
 	})
+}
+
+// takesGzip reads an Accept-Encoding, of which the last word on gzip counts. As with upstream, a wildcard says nothing of it.
+func takesGzip(accepted string) bool {
+	takes := false
+	for coding := range strings.SplitSeq(accepted, ",") {
+		name, params, _ := strings.Cut(coding, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			continue
+		}
+		quality := 1.0
+		for param := range strings.SplitSeq(params, ";") {
+			if text, ok := strings.CutPrefix(strings.TrimSpace(param), "q="); ok {
+				quality, _ = strconv.ParseFloat(text, 64) // 0 if it is no number
+			}
+		}
+		takes = quality > 0
+	}
+	return takes
 }
 
 // groupsV2 are those that the document tells of.
