@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"quintet.dev/quintet/components/apiserver/kinds/checks"
+	"quintet.dev/quintet/components/apiserver/kinds/podspec"
 )
 
 var daemonSelection = selection{kind: "daemonset", pods: "DaemonSet"}
@@ -65,11 +66,13 @@ func validateDaemonRolling(r *appsv1.RollingUpdateDaemonSet, path *field.Path) f
 	return errs
 }
 
-// ValidateDaemonSetUpdate checks a change: the selector stays, even one with values that no label has.
+// ValidateDaemonSetUpdate checks a change: the selector stays, even one with values that no label has. Where it has such, or the
+// affinity of the template, both may.
 func (r Rules) ValidateDaemonSetUpdate(new, old *appsv1.DaemonSet) field.ErrorList {
 	errs := validation.ValidateImmutableField(new.Spec.Selector, old.Spec.Selector, field.NewPath("spec", "selector"))
 	pods := daemonSelection
-	pods.options.AllowInvalidLabelValueInSelector = metavalidation.LabelSelectorHasInvalidLabelValue(old.Spec.Selector)
+	kept := metavalidation.LabelSelectorHasInvalidLabelValue(old.Spec.Selector) || podspec.HadBadSelectors(&old.Spec.Template)
+	pods.options.AllowInvalidLabelValueInSelector, r.Pods.KeptSelectors = kept, kept
 	return append(errs, r.validateDaemonSet(&new.Spec, &old.Spec.Template, pods)...)
 }
 

@@ -2,9 +2,11 @@ package batch
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -37,12 +39,21 @@ func TestCompletions(t *testing.T) {
 	}
 }
 
-// TestOldSelectors: a selector with a value that no label can have may stay where it was, and come nowhere.
+// TestOldSelectors: a selector with a value that no label can have may stay where it was, or where the affinity of the template had
+// such, and the other way round; it comes nowhere else.
 func TestOldSelectors(t *testing.T) {
-	with := func(value string) *batchv1.JobSpec {
-		return &batchv1.JobSpec{Selector: &metav1.LabelSelector{
+	unlike := func(value string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpNotIn, Values: []string{value}}},
+		}
+	}
+	with := func(value string) *batchv1.JobSpec { return &batchv1.JobSpec{Selector: unlike(value)} }
+	apart := func(value string) *batchv1.JobSpec {
+		s := with("b")
+		s.Template.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "zone", LabelSelector: unlike(value)}},
 		}}
+		return s
 	}
 	for _, c := range []struct {
 		name    string
@@ -52,9 +63,14 @@ func TestOldSelectors(t *testing.T) {
 		{"a new one", with("!"), nil, true},
 		{"after a good one", with("!"), with("b"), true},
 		{"after a bad one", with("!"), with("!"), false},
+		{"after a bad one of the affinity", with("!"), apart("!"), false},
+		{"in the affinity", apart("!"), with("b"), true},
+		{"in the affinity, after a good one", apart("!"), apart("b"), true},
+		{"in the affinity, after a bad one", apart("!"), apart("!"), false},
+		{"in the affinity, after a bad one of the job", apart("!"), with("!"), false},
 	} {
 		errs := Rules{}.validateSelected(c.is, c.was, field.NewPath("spec"))
-		refused := slices.ContainsFunc(errs, func(e *field.Error) bool { return e.Field == "spec.selector.matchExpressions[0].values[0]" })
+		refused := slices.ContainsFunc(errs, func(e *field.Error) bool { return strings.HasSuffix(e.Field, "elector.matchExpressions[0].values[0]") })
 		if refused != c.refused {
 			t.Errorf("%s: %v", c.name, errs)
 		}

@@ -95,11 +95,13 @@ func hasLabels(t *corev1.PodTemplateSpec, keys ...string) bool {
 	return !slices.ContainsFunc(keys, func(key string) bool { _, ok := t.Labels[key]; return !ok })
 }
 
-// validateSelected checks the spec of a job, with a selector that finds its pods. One with values that no label has may stay.
+// validateSelected checks the spec of a job, with a selector that finds its pods. One with values that no label has may stay. Where it
+// has such, or the affinity of the template, both may.
 func (r Rules) validateSelected(s, old *batchv1.JobSpec, path *field.Path) field.ErrorList {
+	kept := old != nil && (metavalidation.LabelSelectorHasInvalidLabelValue(old.Selector) || podspec.HadBadSelectors(&old.Template))
+	r.Pods.KeptSelectors = kept
 	errs := r.validateJobSpec(s, templateOf(old), path)
-	var options metavalidation.LabelSelectorValidationOptions
-	options.AllowInvalidLabelValueInSelector = old != nil && metavalidation.LabelSelectorHasInvalidLabelValue(old.Selector)
+	options := metavalidation.LabelSelectorValidationOptions{AllowInvalidLabelValueInSelector: kept}
 	if s.Selector == nil {
 		errs = append(errs, field.Required(path.Child("selector"), ""))
 	} else {

@@ -46,6 +46,9 @@ func beforeTemplate(old *corev1.PodTemplateSpec) *before {
 	return &before{spec: &old.Spec, annotations: old.Annotations}
 }
 
+// HadBadSelectors reports whether the affinity of a stored template has selectors that a new one must not have.
+func HadBadSelectors(old *corev1.PodTemplateSpec) bool { return beforeTemplate(old).had(badAffinity) }
+
 // had reports whether a fault was there.
 func (b *before) had(f fault) bool {
 	if b == nil {

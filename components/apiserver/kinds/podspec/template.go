@@ -11,6 +11,9 @@ import (
 // ValidateTemplate checks a pod template; old is what it was before, nil if it is new.
 func (r Rules) ValidateTemplate(t, old *corev1.PodTemplateSpec, path *field.Path) field.ErrorList {
 	was := beforeTemplate(old)
+	if was != nil && r.KeptSelectors {
+		was.asked, was.found = badAffinity, badAffinity
+	}
 	errs := validateTemplateMeta(t, was, path)
 	errs = append(errs, r.validateSpec(&t.Spec, was, nil, path.Child("spec"))...)
 	errs = append(errs, validateProfilesAgree(t.Annotations, &t.Spec, path.Child("spec"))...)

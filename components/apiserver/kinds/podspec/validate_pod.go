@@ -9,6 +9,9 @@ import (
 type Rules struct {
 	// Privileged lets containers ask for privileged mode, and be processes of a Windows host.
 	Privileged bool
+	// KeptSelectors lets the affinity of a template that is stored have values that no label has, as the selector of its workload
+	// has such: upstream keeps both where one of them is stored so.
+	KeptSelectors bool
 }
 
 // ValidateCreate checks a new pod.
