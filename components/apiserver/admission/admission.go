@@ -27,7 +27,8 @@ type Config struct {
 	Only []string
 	// Enable and Disable change the set of plug-ins that are on by default; their order has no meaning.
 	Enable, Disable []string
-	// Without are plug-ins that are left out even if they are on, as the feature is off that they are for. Their configuration is read.
+	// Without are plug-ins that do nothing even if they are on, as the feature is off that they are for. Their configuration is read, and
+	// they are measured.
 	Without []string
 	// Objects is read by most plug-ins.
 	Objects objects.Store
@@ -127,9 +128,10 @@ func New(cfg Config) (*Chain, error) {
 		if err != nil {
 			return nil, fmt.Errorf("admission plugin %s: %w", p.name, err)
 		}
-		if !slices.Contains(cfg.Without, p.name) {
-			c.add(p.name, made, cfg.Meter)
+		if slices.Contains(cfg.Without, p.name) {
+			made = idle(made)
 		}
+		c.add(p.name, made, cfg.Meter)
 	}
 	return c, nil
 }
@@ -157,7 +159,7 @@ func chosen(cfg *Config) (map[string]bool, error) {
 	}
 	on := map[string]bool{}
 	for _, name := range cfg.Only {
-		if !slices.Contains(idle, name) && !slices.ContainsFunc(plugins, func(p plugin) bool { return p.name == name }) {
+		if !slices.ContainsFunc(plugins, func(p plugin) bool { return p.name == name }) {
 			return nil, fmt.Errorf("admission-control plugin %q is unknown", name)
 		}
 		on[name] = true
@@ -178,11 +180,8 @@ func enabled(enable, disable []string) (map[string]bool, error) {
 		value bool
 	}{{"enable-admission-plugins", enable, true}, {"disable-admission-plugins", disable, false}} {
 		for _, name := range list.names {
-			if slices.Contains(idle, name) {
-				continue
-			}
 			if !slices.Contains(known, name) {
-				return nil, fmt.Errorf("%s: plugin %q is unknown; known are %s", list.flag, name, strings.Join(known, ", "))
+				return nil, fmt.Errorf("%s plugin %q is unknown; known are %s", list.flag, name, strings.Join(known, ", "))
 			}
 			on[name] = list.value
 		}

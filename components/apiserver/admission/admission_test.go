@@ -78,8 +78,8 @@ func TestSelection(t *testing.T) {
 		enable, disable []string
 		want            string
 	}{
-		{"unknown", []string{"Frobnicate"}, nil, `enable-admission-plugins: plugin "Frobnicate" is unknown`},
-		{"unknown to disable", nil, []string{"Frobnicate"}, `disable-admission-plugins: plugin "Frobnicate" is unknown`},
+		{"unknown", []string{"Frobnicate"}, nil, `enable-admission-plugins plugin "Frobnicate" is unknown`},
+		{"unknown to disable", nil, []string{"Frobnicate"}, `disable-admission-plugins plugin "Frobnicate" is unknown`},
 		{"not configured", []string{"EventRateLimit"}, nil, "admission plugin EventRateLimit: limits: Invalid value: null: must not be empty"},
 		{"both", []string{"Priority"}, []string{"Priority"}, "overlapped"},
 	} {

@@ -157,9 +157,9 @@ func TestOrder(t *testing.T) {
 	}
 	want := strings.Split("AlwaysAdmit,NamespaceAutoProvision,NamespaceLifecycle,NamespaceExists,LimitPodHardAntiAffinityTopology,LimitRanger,"+
 		"ServiceAccount,NodeRestriction,TaintNodesByCondition,AlwaysPullImages,ImagePolicyWebhook,PodSecurity,PodNodeSelector,Priority,DefaultTolerationSeconds,"+
-		"PodTolerationRestriction,EventRateLimit,ExtendedResourceToleration,DefaultStorageClass,StorageObjectInUseProtection,OwnerReferencesPermissionEnforcement,"+
+		"PodTolerationRestriction,EventRateLimit,ExtendedResourceToleration,DefaultStorageClass,StorageObjectInUseProtection,PodGroupProtection,OwnerReferencesPermissionEnforcement,"+
 		"PersistentVolumeClaimResize,RuntimeClass,CertificateApproval,CertificateSigning,ClusterTrustBundleAttest,CertificateSubjectRestriction,DefaultIngressClass,"+
-		"DenyServiceExternalIPs,PodTopologyLabels,NodeDeclaredFeatureValidator,PodResizeValidator,MutatingAdmissionPolicy,MutatingAdmissionWebhook,"+
+		"DenyServiceExternalIPs,PodTopologyLabels,PodGroupWorkloadExists,NodeDeclaredFeatureValidator,JobValidation,PodResizeValidator,MutatingAdmissionPolicy,MutatingAdmissionWebhook,"+
 		"ValidatingAdmissionPolicy,ValidatingAdmissionWebhook,ResourceQuota,AlwaysDeny", ",")
 	if got := c.Plugins(); !slices.Equal(got, want) {
 		t.Errorf("order\n%v, want\n%v", got, want)

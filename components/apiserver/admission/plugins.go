@@ -83,6 +83,9 @@ var plugins = []plugin{
 	{name: extendedresources.Name, off: true, new: func(*Config, []byte) (admission.Interface, error) { return extendedresources.New(), nil }},
 	{name: storageclass.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return storageclass.New(c.Objects), nil }},
 	{name: inuseprotection.Name, new: func(*Config, []byte) (admission.Interface, error) { return inuseprotection.New(), nil }},
+	{name: podGroupProtection, new: func(*Config, []byte) (admission.Interface, error) {
+		return idleMutator{admission.NewHandler(admission.Create)}, nil
+	}},
 	{name: ownerreferences.Name, off: true, new: func(c *Config, _ []byte) (admission.Interface, error) {
 		return ownerreferences.New(c.Authorizer, dynamic.NewMapper(&c.Dynamic)), nil
 	}},
@@ -101,8 +104,14 @@ var plugins = []plugin{
 	{name: ingressclass.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return ingressclass.New(c.Objects), nil }},
 	{name: externalips.Name, off: true, new: func(*Config, []byte) (admission.Interface, error) { return externalips.New(), nil }},
 	{name: topologylabels.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return topologylabels.New(c.Objects), nil }},
+	{name: podGroupWorkloadExists, new: func(*Config, []byte) (admission.Interface, error) {
+		return idleValidator{admission.NewHandler(admission.Create)}, nil
+	}},
 	{name: declaredfeatures.Name, new: func(c *Config, _ []byte) (admission.Interface, error) {
 		return declaredfeatures.New(c.Objects, release.Get().GitVersion)
+	}},
+	{name: jobValidation, new: func(*Config, []byte) (admission.Interface, error) {
+		return idleValidator{admission.NewHandler(admission.Update)}, nil
 	}},
 	{name: podresize.Name, new: func(c *Config, _ []byte) (admission.Interface, error) { return podresize.New(c.Objects), nil }},
 	{name: dynamic.MutatingPolicy, file: true, new: func(c *Config, file []byte) (admission.Interface, error) {
@@ -122,12 +131,6 @@ var plugins = []plugin{
 		return resourcequota.New(c.Objects, c.Clock, file)
 	}},
 	{name: always.DenyName, off: true, new: func(*Config, []byte) (admission.Interface, error) { return always.NewDeny(), nil }},
-}
-
-// idle are the plug-ins of Kubernetes that act on kinds, or fields, behind feature gates that are off: there is nothing for them
-// to do, whether they are on or not.
-var idle = []string{
-	"JobValidation", "PodGroupProtection", "PodGroupWorkloadExists",
 }
 
 func newTolerationSeconds(c *Config, _ []byte) (admission.Interface, error) {

@@ -23,10 +23,18 @@ func every() *admission.Handler {
 // Admit lets everything pass.
 type Admit struct{ *admission.Handler }
 
-var _ admission.ValidationInterface = Admit{}
+var (
+	_ admission.MutationInterface   = Admit{}
+	_ admission.ValidationInterface = Admit{}
+)
 
 // NewAdmit returns the plug-in.
 func NewAdmit() Admit { return Admit{every()} }
+
+// Admit implements admission.MutationInterface.
+func (Admit) Admit(context.Context, admission.Attributes, admission.ObjectInterfaces) error {
+	return nil
+}
 
 // Validate implements admission.ValidationInterface.
 func (Admit) Validate(context.Context, admission.Attributes, admission.ObjectInterfaces) error {

@@ -33,12 +33,13 @@ var (
 
 // New returns the plug-in.
 func New(reader objects.Reader) *Plugin {
-	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update), objects: reader}
+	// It has nothing to say to deletions, but upstream's is measured at them.
+	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete), objects: reader}
 }
 
 // Admit computes the priority of new pods, and keeps that of pods whose writer left it out.
 func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if a.GetResource().GroupResource() != corev1.Resource("pods") || a.GetSubresource() != "" {
+	if a.GetResource().GroupResource() != corev1.Resource("pods") || a.GetSubresource() != "" || a.GetOperation() == admission.Delete {
 		return nil
 	}
 	pod, ok := a.GetObject().(*corev1.Pod)
@@ -68,7 +69,7 @@ func (p *Plugin) set(ctx context.Context, a admission.Attributes, pod *corev1.Po
 	if pod.Spec.PriorityClassName == "" {
 		class, err := p.defaultClass(ctx)
 		if err != nil {
-			return fmt.Errorf("failed to get default priority class: %w", err)
+			return fmt.Errorf("error occurred while retrieving default priority class: %w", err)
 		}
 		if class != nil {
 			pod.Spec.PriorityClassName = class.Name
@@ -79,7 +80,7 @@ func (p *Plugin) set(ctx context.Context, a admission.Attributes, pod *corev1.Po
 		if apierrors.IsNotFound(err) {
 			return admission.NewForbidden(a, fmt.Errorf("no PriorityClass with name %v was found", pod.Spec.PriorityClassName))
 		} else if err != nil {
-			return fmt.Errorf("failed to get PriorityClass with name %s: %w", pod.Spec.PriorityClassName, err)
+			return fmt.Errorf("failed to resolve PriorityClass with name %s: %w", pod.Spec.PriorityClassName, err)
 		}
 		value, preemption = class.Value, ptr.Deref(class.PreemptionPolicy, preemption)
 	}
@@ -120,7 +121,7 @@ func (p *Plugin) defaultClass(ctx context.Context) (*schedulingv1.PriorityClass,
 
 // Validate refuses a second default class.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admission.ObjectInterfaces) error {
-	if a.GetResource().GroupResource() != classes || a.GetSubresource() != "" {
+	if a.GetResource().GroupResource() != classes || a.GetSubresource() != "" || a.GetOperation() == admission.Delete {
 		return nil
 	}
 	class, ok := a.GetObject().(*schedulingv1.PriorityClass)
