@@ -22,7 +22,10 @@ func (s *Server) makeEncryption() (err error) {
 		return err
 	}
 	for _, p := range s.places {
-		p.store = encryption.NewStore(p.store, s.keys.Transformers(), s.resourceOf())
+		store := encryption.NewStore(p.store, s.keys.Transformers(), s.resourceOf())
+		if p.store = store; config.Reload {
+			p.replaceable = store.Encrypted
+		}
 	}
 	return nil
 }

@@ -30,6 +30,8 @@ type place struct {
 	opened    storage.Store          // as it is, and
 	store     storage.Store          // encrypted and measured
 	caches    *cache.Set
+
+	replaceable func(schema.GroupResource) bool // as of cache.Config
 }
 
 var errOverride = errors.New("--etcd-servers-overrides invalid, must be of format: group/resource#servers, where servers are URLs, semicolon separated")
@@ -192,7 +194,7 @@ func (s *Server) makeCaches() error {
 		config := cache.Config{
 			Store: p.store, Prefix: s.config.EtcdPrefix, Encodings: s.config.EncodingMemory, Clock: s.config.Clock,
 			Direct: s.config.direct, Media: s.config.StorageMediaType, CBOR: s.gates.On(gates.CBORServingAndStorage),
-			NoChecks: !s.gates.On(gates.DetectCacheInconsistency),
+			Replaceable: p.replaceable, NoChecks: !s.gates.On(gates.DetectCacheInconsistency),
 		}
 		if store, ok := p.opened.(*etcd.Store); ok {
 			config.Progress = store.TellsProgress

@@ -42,6 +42,8 @@ func (c *Cache) freshen(ctx context.Context, resourceVersion string) error {
 	}
 	revision, err := parseRevision(resourceVersion)
 	switch {
+	case err != nil && c.direct:
+		return errInvalid(err)
 	case err != nil:
 		return errUnparsed(err)
 	case c.direct:

@@ -23,9 +23,12 @@ func decodeContinue(s, prefix string) (token, error) {
 }
 
 // encodeContinue makes the token for a list below prefix to go on at key. Its form is upstream's, so that a list may begin
-// at one API server and end at another.
-func encodeContinue(key, prefix string, revision int64) string {
-	token, err := apistorage.EncodeContinue(key, strings.TrimSuffix(prefix, "/"), revision)
+// at one API server and end at another: what is read from a cache has a slash before the names, and what is read from the store has none.
+func encodeContinue(key, prefix string, cached bool, revision int64) string {
+	if cached {
+		prefix = strings.TrimSuffix(prefix, "/")
+	}
+	token, err := apistorage.EncodeContinue(key, prefix, revision)
 	if err != nil {
 		panic("cache: " + err.Error()) // the key is below the prefix
 	}
@@ -38,6 +41,6 @@ func errContinueExpired(from, prefix string) error {
 		"You can start a new list without the continue parameter, or use the continue token in this response to retrieve the " +
 		"remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were " +
 		"created, modified, or deleted between the time the first chunk was returned and now may show up in the list.")
-	err.ErrStatus.ListMeta.Continue = encodeContinue(from, prefix, -1)
+	err.ErrStatus.ListMeta.Continue = encodeContinue(from, prefix, false, -1)
 	return err
 }

@@ -10,14 +10,16 @@ import (
 
 func TestContinueTokens(t *testing.T) {
 	const prefix = "/registry/pods/"
-	// This token is one of upstream's.
-	theirs := base64.RawURLEncoding.EncodeToString([]byte(`{"v":"meta.k8s.io/v1","rv":42,"start":"/a/x\u0000"}`))
-	token, err := decodeContinue(theirs, prefix)
-	if err != nil || token.revision != 42 || token.from != prefix+"a/x\x00" {
-		t.Fatalf("got %+v, %v", token, err)
-	}
-	if got := encodeContinue(token.from, prefix, 42); got != theirs {
-		t.Errorf("encoded as %s", got)
+	// These tokens are upstream's, of its cache and of its store.
+	for start, cached := range map[string]bool{"/a/x": true, "a/x": false} {
+		theirs := tokenOf(`{"v":"meta.k8s.io/v1","rv":42,"start":"` + start + `\u0000"}`)
+		token, err := decodeContinue(theirs, prefix)
+		if err != nil || token.revision != 42 || token.from != prefix+"a/x\x00" {
+			t.Fatalf("got %+v, %v", token, err)
+		}
+		if got := encodeContinue(token.from, prefix, cached, 42); got != theirs {
+			t.Errorf("encoded as %s", got)
+		}
 	}
 	for bad, why := range map[string]string{
 		"?": "illegal base64 data at input byte 0", "": "unexpected end of JSON input",
@@ -52,7 +54,7 @@ func FuzzContinue(f *testing.F) {
 		if !strings.HasPrefix(token.from, prefix) || token.revision == 0 || strings.Contains(token.from, "/../") {
 			t.Fatalf("%q leads to %+v", s, token)
 		}
-		again, err := decodeContinue(encodeContinue(token.from, prefix, token.revision), prefix)
+		again, err := decodeContinue(encodeContinue(token.from, prefix, true, token.revision), prefix)
 		if err != nil || again != token {
 			t.Fatalf("%q: %+v came back as %+v, %v", s, token, again, err)
 		}

@@ -1,7 +1,9 @@
 package cache
 
 import (
+	"encoding/base64"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +47,40 @@ func TestDirectWatches(t *testing.T) {
 		_, err = f.pods.Watch(f.ctx, WatchOptions{ResourceVersion: fmt.Sprint(before)})
 		if !apierrors.IsResourceExpired(err) || err.Error() != "The resourceVersion for the provided watch is too old." {
 			t.Errorf("a watch from before all that is remembered: %v", err)
+		}
+	}
+}
+
+// TestDirectFaults: what is read from the store has other answers than what is read from a cache, in tokens, too.
+func TestDirectFaults(t *testing.T) {
+	for _, direct := range []bool{false, true} {
+		f := start(t, memory.New(nil), Config{Direct: func(*kinds.Kind) bool { return direct }})
+		f.create("a", "x", "")
+		before := f.create("a", "y", "").Revision
+		f.create("a", "z", "")
+		_, err := f.pods.Get(f.ctx, f.pods.Key("a", "x"), "z")
+		if apierrors.IsBadRequest(err) != direct || direct && !strings.HasPrefix(err.Error(), "invalid resource version: resourceVersion: Invalid value") {
+			t.Errorf("direct %v: got at no version: %v", direct, err)
+		}
+		want := map[bool]string{false: `"/x\u0000"`, true: `"x\u0000"`}[direct]
+		for _, version := range []string{"", fmt.Sprint(before)} { // which the cache has no state of, but upstream's has
+			l := f.list(ListOptions{Namespace: "a", Limit: 1, ResourceVersion: version})
+			if text, err := base64.RawURLEncoding.DecodeString(l.Continue); err != nil || !strings.Contains(string(text), want) {
+				t.Errorf("direct %v: token at %q: %s, %v", direct, version, text, err)
+			}
+		}
+		if !direct {
+			continue
+		}
+		for _, initial := range []bool{false, true} {
+			if initial {
+				_, err = f.pods.Watch(f.ctx, WatchOptions{ResourceVersion: "99999999999999999", SendInitialEvents: &initial})
+			} else {
+				_, err = f.pods.List(f.ctx, ListOptions{ResourceVersion: "99999999999999999"})
+			}
+			if seconds, _ := apierrors.SuggestsClientDelay(err); !isTooLarge(err) || (seconds > 0) != initial {
+				t.Errorf("initial events %v: %v, after %d seconds", initial, err, seconds)
+			}
 		}
 	}
 }

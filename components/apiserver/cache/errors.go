@@ -23,7 +23,12 @@ func parseRevision(s string) (int64, error) {
 	return int64(min(r, math.MaxInt64)), err
 }
 
-// errUnparsed answers a get or a watch at what is no resource version. Upstream takes it for a fault of its own.
+// errInvalid answers who wants a resource version that is none.
+func errInvalid(err error) error {
+	return apierrors.NewBadRequest("invalid resource version: " + err.Error())
+}
+
+// errUnparsed answers a get or a watch of a cache so. Upstream takes it for a fault of its own there.
 func errUnparsed(err error) error { return errPlain(err) }
 
 // errPlain tells of a fault in its own words, without a reason, as upstream does with what its store says.

@@ -17,6 +17,9 @@ import (
 func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, error) {
 	ctx, span := tracing.Part(ctx, "cacher.Get")
 	defer span.End()
+	if resourceVersion == "" && c.replaceable() {
+		return c.decrypted(ctx, key)
+	}
 	err := c.freshenGet(ctx, resourceVersion)
 	if behind, ok := isBehind(err); ok {
 		e, err := c.live(ctx, key)
@@ -53,7 +56,7 @@ func (c *Cache) List(ctx context.Context, o ListOptions) (*List, error) {
 	if o.ResourceVersion != "" {
 		revision, err := parseRevision(o.ResourceVersion)
 		if err != nil {
-			return nil, apierrors.NewBadRequest("invalid resource version: " + err.Error())
+			return nil, errInvalid(err)
 		}
 		_, one := m.key(c, o.Namespace)
 		switch {
@@ -176,7 +179,7 @@ func (c *Cache) page(s *snapshot, revision int64, o ListOptions, m matcher, from
 	c.counts.list(index, fetched, len(l.Entries))
 	if more {
 		c.keep(s)
-		l.Continue = encodeContinue(l.Entries[len(l.Entries)-1].Key+"\x00", m.prefix, revision)
+		l.Continue = encodeContinue(l.Entries[len(l.Entries)-1].Key+"\x00", m.prefix, !c.direct, revision)
 		if m.all() {
 			l.Remaining = &rest
 		}
@@ -220,6 +223,7 @@ func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions
 	ctx, span := tracing.Part(ctx, "List(recursive=true) etcd3")
 	defer span.End()
 	l := &List{Revision: revision}
+	remembered := c.remembers(revision)
 	within := c.narrowed(o.Namespace, &m)
 	r := storage.Range{Prefix: within, From: max(from, within), Revision: revision, Limit: storePage}
 	for {
@@ -235,7 +239,7 @@ func (c *Cache) pageFromStore(ctx context.Context, revision int64, o ListOptions
 		}
 		for i := range page.Items {
 			if o.Limit > 0 && int64(len(l.Entries)) == o.Limit {
-				l.Continue = encodeContinue(l.Entries[len(l.Entries)-1].Key+"\x00", m.prefix, revision)
+				l.Continue = encodeContinue(l.Entries[len(l.Entries)-1].Key+"\x00", m.prefix, remembered, revision)
 				if rest := int64(len(page.Items)-i) + page.Remaining; m.all() {
 					l.Remaining = &rest
 				}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -34,6 +35,9 @@ type Config struct {
 	Events int
 	// Direct tells of which kinds a read is never older than the store, whatever it asks for; nil means of none.
 	Direct func(kind *kinds.Kind) bool
+	// Replaceable tells of which resources objects lie in the store encrypted under keys that may be replaced; nil means of none. Those
+	// that a get of the newest finds are decrypted anew.
+	Replaceable func(resource schema.GroupResource) bool
 	// Progress tells whether the store's word on how far its watch is can be relied on; nil means that it can. Where it can't, reads that
 	// want the newest are made in the store.
 	Progress func() bool

@@ -71,3 +71,10 @@ func (c *Cache) snapshotAt(revision int64) *snapshot {
 	}
 	return nil
 }
+
+// remembers tells whether upstream's cache would have the state of a revision: it keeps one for each event that it remembers.
+func (c *Cache) remembers(revision int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.direct && c.loaded && revision >= c.history.start
+}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
@@ -97,7 +98,11 @@ func (c *Cache) freshenWatch(ctx context.Context, resourceVersion string, initia
 	case initial && c.set.untold():
 		return ErrUntold
 	case initial:
-		return c.freshen(ctx, resourceVersion)
+		err := c.freshen(ctx, resourceVersion)
+		if status, ok := err.(*apierrors.StatusError); ok && isTooLarge(err) {
+			status.ErrStatus.Details.RetryAfterSeconds = 1 // of a watch of the store, too
+		}
+		return err
 	case resourceVersion == "", resourceVersion == "0" && c.direct:
 		err := c.freshen(ctx, "")
 		if _, behind := isBehind(err); behind {

@@ -105,6 +105,9 @@ func (c *call) remove(options *metav1.DeleteOptions) (*cache.Entry, bool, error)
 	if err := c.hasKey(); err != nil {
 		return nil, false, err
 	}
+	if err := c.cache.Confirm(c.ctx, c.key()); err != nil {
+		return nil, false, err
+	}
 	d := &deletion{call: c, options: options, admitted: map[string]bool{}}
 	if isDryRun(options.DryRun) {
 		return c.removeDry(options, d.check)

@@ -5,10 +5,12 @@
 package encryption
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -26,8 +28,24 @@ type Store struct {
 
 	transformers value.ResourceTransformers
 	resource     func(key string) (schema.GroupResource, bool)
-	known        sync.Map // schema.GroupResource -> value.Transformer
+	known        sync.Map // schema.GroupResource -> *transformer
 }
+
+// transformer encrypts and decrypts the values of a resource.
+type transformer struct {
+	value.Transformer
+	encrypted atomic.Bool // some value was
+}
+
+// saw notes in which form a value lies in the store.
+func (t *transformer) saw(lying []byte) {
+	if !t.encrypted.Load() && bytes.HasPrefix(lying, prefix) {
+		t.encrypted.Store(true)
+	}
+}
+
+// prefix begins every value that is encrypted.
+var prefix = []byte("k8s:enc:")
 
 var _ storage.Store = (*Store)(nil)
 
@@ -38,16 +56,22 @@ func NewStore(over storage.Store, transformers value.ResourceTransformers, resou
 }
 
 // transformer is what encrypts and decrypts the value of a key; nil if nothing does.
-func (s *Store) transformer(key string) value.Transformer {
+func (s *Store) transformer(key string) *transformer {
 	resource, ok := s.resource(key)
 	if !ok {
 		return nil
 	}
 	if t, ok := s.known.Load(resource); ok {
-		return t.(value.Transformer)
+		return t.(*transformer)
 	}
-	t, _ := s.known.LoadOrStore(resource, s.transformers.TransformerForResource(resource))
-	return t.(value.Transformer)
+	t, _ := s.known.LoadOrStore(resource, &transformer{Transformer: s.transformers.TransformerForResource(resource)})
+	return t.(*transformer)
+}
+
+// Encrypted tells whether a value of a resource was found, or written, encrypted.
+func (s *Store) Encrypted(resource schema.GroupResource) bool {
+	t, ok := s.known.Load(resource)
+	return ok && t.(*transformer).encrypted.Load()
 }
 
 // seal encrypts the value of a key.
@@ -60,6 +84,7 @@ func (s *Store) seal(ctx context.Context, key string, plain []byte) ([]byte, err
 	if err != nil {
 		return nil, &storage.UnsealedError{Err: err}
 	}
+	t.saw(sealed)
 	return sealed, nil
 }
 
@@ -69,6 +94,7 @@ func (s *Store) open(ctx context.Context, kv *storage.KeyValue) {
 	if t == nil {
 		return
 	}
+	t.saw(kv.Value)
 	plain, stale, err := t.TransformFromStorage(ctx, kv.Value, value.DefaultContext(kv.Key))
 	if err != nil {
 		kv.Value, kv.Unreadable = nil, err

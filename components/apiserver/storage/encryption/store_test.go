@@ -323,3 +323,30 @@ func TestSlowKeeper(t *testing.T) {
 		})
 	}
 }
+
+// TestEncrypted: it is known of which resources values lie encrypted, once one was found or written.
+func TestEncrypted(t *testing.T) {
+	secrets, maps := schema.GroupResource{Resource: "secrets"}, schema.GroupResource{Resource: "configmaps"}
+	keys := load(t, head+"- resources: [secrets]\n  providers: [{aesgcm: {keys: [{name: one, secret: "+key1+"}]}}]\n")
+	below := inMemory(t)
+	s := NewStore(below, keys.Transformers(), byPrefix)
+	want := func(when string, encrypted bool) {
+		t.Helper()
+		if s.Encrypted(secrets) != encrypted || s.Encrypted(maps) {
+			t.Errorf("%s: secrets are encrypted: %v, and configmaps: %v", when, s.Encrypted(secrets), s.Encrypted(maps))
+		}
+	}
+	want("at first", false)
+	for _, key := range []string{"/registry/configmaps/a/x", "/registry/secrets/a/x"} {
+		if _, err := s.Create(t.Context(), key, []byte("plain"), 0); err != nil {
+			t.Fatal(err)
+		}
+		want("having written "+key, strings.Contains(key, "secrets"))
+	}
+	s = NewStore(below, keys.Transformers(), byPrefix)
+	want("by another one", false)
+	if _, err := s.List(t.Context(), storage.Range{Prefix: "/registry/"}); err != nil {
+		t.Fatal(err)
+	}
+	want("having read", true)
+}
