@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"strconv"
 	"time"
@@ -84,11 +85,14 @@ func (s *Server) podSecurity() podsecurity.Recorder {
 func (s *Server) cacheStats() []metrics.CacheStats {
 	var out []metrics.CacheStats
 	add := func(kind *kinds.Kind, c *cache.Cache) {
+		if kind.Virtual() {
+			return // nothing of it is stored
+		}
 		stats := c.Stats()
 		out = append(out, metrics.CacheStats{
 			Resource: kind.Hub.WithResource(kind.Resource).GroupResource(), Objects: stats.Objects, Bytes: stats.Bytes,
 			Revision: stats.Revision, Events: stats.Events, Capacity: stats.Capacity,
-			Counts: c.Counts(),
+			Direct: stats.Direct, Counts: c.Counts(),
 		})
 	}
 	for _, r := range s.table {
@@ -113,14 +117,16 @@ func (s *Server) watchSize(ctx context.Context) error {
 	defer ticker.Stop()
 	for {
 		asking, cancel := context.WithTimeout(ctx, sizeTimeout)
-		sizes := map[string]int64{}
+		stores, members := map[string]int64{}, map[string]int64{}
 		for i, p := range s.places {
-			if size, ok := p.opened.(*etcd.Store).Size(asking); ok {
-				sizes["etcd-"+strconv.Itoa(i)] = size // upstream's name
+			size := p.opened.(*etcd.Store).Size(asking)
+			if size.Bytes >= 0 {
+				stores["etcd-"+strconv.Itoa(i)] = size.Bytes // upstream's name
 			}
+			maps.Copy(members, size.Members)
 		}
 		cancel()
-		s.sizes.Set(sizes)
+		s.sizes.Set(stores, members)
 		select {
 		case <-ctx.Done():
 			return nil

@@ -371,13 +371,14 @@ type Stats struct {
 	Revision int64 // at which the cache is known to be what the store was
 	Events   int64 // since the cache was made
 	Capacity int   // events that are remembered at most
+	Direct   bool  // reads are never older than the store: upstream has no cache then
 }
 
 // Stats counts what is there now.
 func (c *Cache) Stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return Stats{Objects: c.state.items.Len(), Bytes: c.bytes, Revision: c.revisionLocked(), Events: c.events, Capacity: c.history.limit}
+	return Stats{Objects: c.state.items.Len(), Bytes: c.bytes, Revision: c.revisionLocked(), Events: c.events, Capacity: c.history.limit, Direct: c.direct}
 }
 
 // Peek returns an entry as the cache has it now, without waiting for anything.

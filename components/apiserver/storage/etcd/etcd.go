@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -218,14 +219,34 @@ func (s *Store) Revision(ctx context.Context) (int64, error) {
 	return resp.Header.Revision, nil
 }
 
-// Size is how many bytes the database has; not ok if no endpoint answers.
-func (s *Store) Size(ctx context.Context) (bytes int64, ok bool) {
-	for _, endpoint := range s.client.Endpoints() {
-		if told, err := s.client.Status(ctx, endpoint); err == nil {
-			return told.DbSize, true
+// Size is how many bytes a database has, by what its members tell.
+type Size struct {
+	Bytes   int64            // of the first member that answers, -1 if none does
+	Members map[string]int64 // by address; -1 for who doesn't answer
+}
+
+// Size asks all members at once.
+func (s *Store) Size(ctx context.Context) Size {
+	endpoints := s.client.Endpoints()
+	sizes := make([]int64, len(endpoints))
+	var asking sync.WaitGroup
+	for i, endpoint := range endpoints {
+		asking.Go(func() {
+			sizes[i] = -1
+			if told, err := s.client.Status(ctx, endpoint); err == nil {
+				sizes[i] = told.DbSize
+			}
+		})
+	}
+	asking.Wait()
+	out := Size{Bytes: -1, Members: map[string]int64{}}
+	for i, endpoint := range endpoints {
+		out.Members[endpoint] = sizes[i]
+		if out.Bytes < 0 {
+			out.Bytes = sizes[i]
 		}
 	}
-	return 0, false
+	return out
 }
 
 // Compact implements storage.Store.

@@ -189,20 +189,20 @@ func TestLostLease(t *testing.T) {
 	}
 }
 
-// TestSize is that of an endpoint that answers.
+// TestSize: it is that of an endpoint that answers.
 func TestSize(t *testing.T) {
 	endpoint := etcdtest.Start(t)
-	s, err := New(Config{Endpoints: []string{endpoint, endpoint}})
+	s, err := New(Config{Endpoints: []string{endpoint}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if size, ok := s.Size(t.Context()); !ok || size <= 0 {
-		t.Errorf("%d bytes, %v", size, ok)
+	if size := s.Size(t.Context()); size.Bytes <= 0 || size.Members[endpoint] != size.Bytes || len(size.Members) != 1 {
+		t.Errorf("%+v", size)
 	}
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	if size, ok := s.Size(ended); ok {
-		t.Errorf("%d bytes of what doesn't answer", size)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if size := s.Size(ended); size.Bytes != -1 || size.Members[endpoint] != -1 {
+		t.Errorf("%+v of who doesn't answer", size)
 	}
 }
