@@ -35,6 +35,7 @@ func apiServices(deps Deps) *Kind {
 			Reset:          []string{"status"},
 		},
 		Status: &strategy[Service]{
+			Meta: MetaNothing, AnyFinalizer: true, // as above
 			PrepareUpdate:  apiregistration.PrepareStatusUpdate,
 			ValidateUpdate: apiregistration.ValidateStatusUpdate,
 			Reset:          []string{"spec", "metadata"},

@@ -6,8 +6,10 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	migrationv1beta1 "k8s.io/api/storagemigration/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver/kinds"
@@ -26,39 +28,71 @@ func TestMetadataAlone(t *testing.T) {
 	}
 }
 
-// TestMetadataAmongChanges: what must not change is told between the faults of a change of the metadata and those of the
-// metadata itself, and the faults of the values come last.
+// TestMetadataAmongChanges: upstream tells faults of the metadata, of the change and of the object, amid those of the other fields, and
+// not in the same order for all kinds.
 func TestMetadataAmongChanges(t *testing.T) {
 	meta := kinds.MetaErrors{
 		Change: field.ErrorList{field.Invalid(field.NewPath("metadata", "change"), "", "")},
 		Object: field.ErrorList{field.Invalid(field.NewPath("metadata", "object"), "", "")},
 	}
-	old := map[string]kinds.Object{
-		"ConfigMap": &corev1.ConfigMap{Immutable: ptr.To(true)},
-		"Secret":    &corev1.Secret{Immutable: ptr.To(true)},
+	of := func(group, resource string) migrationv1beta1.StorageVersionMigrationSpec {
+		return migrationv1beta1.StorageVersionMigrationSpec{Resource: metav1.GroupResource{Group: group, Resource: resource}}
 	}
-	changed := map[string]kinds.Object{
-		"ConfigMap": &corev1.ConfigMap{BinaryData: map[string][]byte{"/": nil}},
-		"Secret":    &corev1.Secret{Data: map[string][]byte{"/": nil}},
-	}
-	want := map[string][]string{
-		"ConfigMap": {"metadata.change", "immutable", "binaryData", "metadata.object", "binaryData[/]"},
-		"Secret":    {"metadata.change", "immutable", "data", "metadata.object", "data[/]"},
-	}
-	for _, kind := range kinds.Table(kinds.Deps{}) {
-		if old[kind.Name] == nil {
-			continue
-		}
-		if kind.Strategy.ValidateAmong == nil {
-			t.Errorf("%s: the metadata is checked apart", kind.Name)
+	for _, c := range []struct {
+		kind     string
+		new, old kinds.Object
+		want     []string
+	}{
+		{
+			"ConfigMap", &corev1.ConfigMap{BinaryData: map[string][]byte{"/": nil}}, &corev1.ConfigMap{Immutable: ptr.To(true)},
+			[]string{"metadata.change", "immutable", "binaryData", "metadata.object", "binaryData[/]"},
+		},
+		{
+			"Secret", &corev1.Secret{Data: map[string][]byte{"/": nil}}, &corev1.Secret{Immutable: ptr.To(true)},
+			[]string{"metadata.change", "immutable", "data", "metadata.object", "data[/]"},
+		},
+		{
+			"StorageVersionMigration",
+			&migrationv1beta1.StorageVersionMigration{Spec: of("A", "pods")}, &migrationv1beta1.StorageVersionMigration{Spec: of("", "pods")},
+			[]string{"metadata.object", "spec.resource.group", "metadata.change", "spec"},
+		},
+	} {
+		strategy := kindNamed(t, c.kind).Strategy
+		if strategy.ValidateAmong == nil {
+			t.Errorf("%s: the metadata is checked apart", c.kind)
 			continue
 		}
 		var got []string
-		for _, err := range kind.Strategy.ValidateAmong(t.Context(), changed[kind.Name], old[kind.Name], meta) {
+		for _, err := range strategy.ValidateAmong(t.Context(), c.new, c.old, meta) {
 			got = append(got, err.Field)
 		}
-		if !slices.Equal(got, want[kind.Name]) {
-			t.Errorf("%s: got %q, want %q", kind.Name, got, want[kind.Name])
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.kind, got, c.want)
 		}
 	}
+}
+
+// TestMetadataOfTheLibrary: what a library looks at is not looked at again.
+func TestMetadataOfTheLibrary(t *testing.T) {
+	kind := kindNamed(t, "APIService")
+	if kind.Strategy.Meta != kinds.MetaNothing || kind.Subresource("status").Strategy.Meta != kinds.MetaNothing {
+		t.Error("changes of metadata are told of twice")
+	}
+	old := &apiregistrationv1.APIService{ObjectMeta: metav1.ObjectMeta{Name: "v1.a.b", ResourceVersion: "1"}}
+	changed := old.DeepCopy()
+	changed.DeletionGracePeriodSeconds = ptr.To[int64](1)
+	errs := kind.Subresource("status").Strategy.ValidateUpdate(t.Context(), changed, old)
+	if len(errs) != 1 || errs[0].Field != "metadata.deletionGracePeriodSeconds" {
+		t.Errorf("got %v", errs)
+	}
+}
+
+func kindNamed(t *testing.T, name string) *kinds.Kind {
+	for _, kind := range kinds.Table(kinds.Deps{}) {
+		if kind.Name == name {
+			return kind
+		}
+	}
+	t.Fatalf("no %s", name)
+	return nil
 }

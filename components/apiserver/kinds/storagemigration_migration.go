@@ -18,13 +18,12 @@ func storageVersionMigrations() *Kind {
 		Hub:  migrationv1beta1.SchemeGroupVersion,
 		Gate: gates.StorageVersionMigrator,
 		Strategy: strategy[*migration]{
-			Meta:           MetaChanges,
-			PrepareCreate:  func(_ context.Context, m *migration) { m.Status = migrationv1beta1.StorageVersionMigrationStatus{} },
-			PrepareUpdate:  func(_ context.Context, new, old *migration) { new.Status = old.Status },
-			Validate:       storagemigration.Validate,
-			ValidateUpdate: storagemigration.ValidateUpdate,
-			ValidateName:   validation.NameIsDNSSubdomain,
-			Reset:          []string{"status"},
+			PrepareCreate: func(_ context.Context, m *migration) { m.Status = migrationv1beta1.StorageVersionMigrationStatus{} },
+			PrepareUpdate: func(_ context.Context, new, old *migration) { new.Status = old.Status },
+			Validate:      storagemigration.Validate,
+			ValidateAmong: wholeFirst(whatever(storagemigration.Validate), storagemigration.ValidateChange),
+			ValidateName:  validation.NameIsDNSSubdomain,
+			Reset:         []string{"status"},
 		},
 		Status: &strategy[*migration]{
 			PrepareUpdate: func(_ context.Context, new, old *migration) {

@@ -25,9 +25,9 @@ func ValidateBundle(b *trustBundle) field.ErrorList {
 }
 
 // ValidateBundleUpdate checks a change: the signer stays, and certificates that do are not looked at again. Of the metadata is told
-// what is wrong with the object, and later with the change.
+// what is wrong with the object, names first, and later with the change.
 func ValidateBundleUpdate(new, old *trustBundle, object, change field.ErrorList) field.ErrorList {
-	errs := slices.Concat(object, BundleNames(new), bundleSigner(new))
+	errs := slices.Concat(BundleNames(new), object, bundleSigner(new))
 	if new.Spec.TrustBundle != old.Spec.TrustBundle {
 		errs = append(errs, bundlePEM(new.Spec.TrustBundle)...)
 	}

@@ -67,12 +67,12 @@ func TestValidateBundle(t *testing.T) {
 	}
 	object := field.ErrorList{field.Required(field.NewPath("object"), "")}
 	change := field.ErrorList{field.Required(field.NewPath("change"), "")}
-	errs := ValidateBundleUpdate(bundle("a.b:c:n", "a.b/c", leaf), bundle("a.b:c:n", "a.b/d", one), object, change)
+	errs := ValidateBundleUpdate(bundle("n", "a.b/c", leaf), bundle("a.b:c:n", "a.b/d", one), object, change)
 	var fields []string
 	for _, e := range errs {
 		fields = append(fields, e.Field)
 	}
-	if got := strings.Join(fields, " "); got != "object spec.trustBundle change spec.signerName" {
+	if got := strings.Join(fields, " "); got != "metadata.name object spec.trustBundle change spec.signerName" {
 		t.Errorf("in the order %s", got)
 	}
 }

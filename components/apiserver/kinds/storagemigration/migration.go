@@ -38,9 +38,9 @@ func Validate(m *migration) field.ErrorList {
 	return errs
 }
 
-// ValidateUpdate checks a change: what is to be migrated stays.
-func ValidateUpdate(new, old *migration) field.ErrorList {
-	errs := Validate(new)
+// ValidateChange checks a change alone: what is to be migrated stays.
+func ValidateChange(new, old *migration) field.ErrorList {
+	var errs field.ErrorList
 	if !apiequality.Semantic.DeepEqual(new.Spec, old.Spec) {
 		errs = append(errs, field.Invalid(field.NewPath("spec"), checks.Unversioned(new.Spec), validation.FieldImmutableErrorMsg))
 	}

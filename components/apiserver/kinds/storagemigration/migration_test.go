@@ -32,7 +32,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: %v", test.m.Spec.Resource.String(), errs)
 		}
 	}
-	if errs := ValidateUpdate(of("", "pods"), of("", "nodes")); len(errs) != 1 || errs[0].Field != "spec" {
+	if errs := ValidateChange(of("", "pods"), of("", "nodes")); len(errs) != 1 || errs[0].Field != "spec" {
 		t.Errorf("another resource: %v", errs)
 	}
 }
