@@ -57,6 +57,16 @@ func (c *Config) addOIDCFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.GroupsPrefix, "oidc-groups-prefix", "", "What is put before each of them.")
 	fs.StringSliceVar(&o.SigningAlgs, "oidc-signing-algs", []string{"RS256"}, "Algorithms by which tokens may be signed: RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512.")
 	fs.Var(cliflag.NewMapStringStringNoSplit(&o.RequiredClaims), "oidc-required-claim", "A claim that tokens must have, as key=value; may be given several times.")
+	noteGiven(fs, "oidc-", &c.oidcGiven)
+}
+
+// noteGiven sets given when a flag whose name begins with prefix is, be it with its default.
+func noteGiven(fs *pflag.FlagSet, prefix string, given *bool) {
+	fs.VisitAll(func(f *pflag.Flag) {
+		if strings.HasPrefix(f.Name, prefix) {
+			f.Value = cliflag.NewTracker(f.Value, given)
+		}
+	})
 }
 
 func (c *Config) addServiceAccountFlags(fs *pflag.FlagSet) {
@@ -172,7 +182,7 @@ func (s *Server) makeAuthentication() (err error) {
 		RequestHeader: c.RequestHeader, TokenFile: c.TokenAuthFile,
 		ServiceAccounts: s.tokens, ServiceAccountIssuers: c.ServiceAccountIssuers,
 		BootstrapTokens: c.BootstrapTokenAuth, Objects: s.local,
-		OIDC: c.OIDC, ConfigFile: c.AuthenticationConfigFile, Webhook: c.TokenWebhook,
+		OIDC: c.OIDC, OIDCGiven: c.oidcGiven, ConfigFile: c.AuthenticationConfigFile, Webhook: c.TokenWebhook,
 		Dial: s.egress.ControlPlane(), Egress: s.egress.Lookup(),
 		Anonymous: !c.NoAnonymousAuth, AnonymousGiven: c.anonymousGiven,
 		Audiences: s.tokens.Audiences(), Identity: s.id(), Clock: c.Clock,

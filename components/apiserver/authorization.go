@@ -21,12 +21,13 @@ func (c *Config) addAuthorizationFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&w.Version, "authorization-webhook-version", w.Version, "Version of the SubjectAccessReviews that it is sent.")
 	fs.DurationVar(&w.CacheAuthorizedTTL, "authorization-webhook-cache-authorized-ttl", w.CacheAuthorizedTTL, "How long it is remembered what it allows.")
 	fs.DurationVar(&w.CacheUnauthorizedTTL, "authorization-webhook-cache-unauthorized-ttl", w.CacheUnauthorizedTTL, "How long it is remembered what it doesn't allow.")
+	noteGiven(fs, "authorization-webhook-", &c.authorizationWebhookGiven)
 }
 
 // makeAuthorization makes what decides who may do what.
 func (s *Server) makeAuthorization() (err error) {
 	s.authz, err = authz.New(authz.Config{
-		Modes: s.config.AuthorizationModes, Webhook: s.config.AuthorizationWebhook, ConfigFile: s.config.AuthorizationConfigFile,
+		Modes: s.config.AuthorizationModes, Webhook: s.config.AuthorizationWebhook, WebhookGiven: s.config.authorizationWebhookGiven, ConfigFile: s.config.AuthorizationConfigFile,
 		PolicyFile: s.config.AuthorizationPolicyFile,
 		Dial:       s.egress.ControlPlane(),
 		Graph:      metrics.Graph(s.registry),

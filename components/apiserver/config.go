@@ -169,7 +169,9 @@ type Config struct {
 	Identity string
 	Clock    clock.WithTicker
 
-	anonymousGiven bool // NoAnonymousAuth was asked for by its flag
+	anonymousGiven            bool // NoAnonymousAuth was asked for by its flag
+	oidcGiven                 bool // some flag of OIDC was given, be it with its default
+	authorizationWebhookGiven bool // the same of AuthorizationWebhook
 }
 
 // complete fills in what was left out and names what can't be.

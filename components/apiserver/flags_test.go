@@ -26,6 +26,24 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// TestFlagsGivenWithDefaults: some flags exclude a file even if they say nothing new.
+func TestFlagsGivenWithDefaults(t *testing.T) {
+	for flag, want := range map[string][2]bool{
+		"--secure-port=0": {}, "--oidc-username-claim=sub": {true, false}, "--oidc-required-claim=a=b": {true, false},
+		"--authorization-webhook-version=v1beta1": {false, true}, "--authorization-webhook-cache-authorized-ttl=5m0s": {false, true},
+	} {
+		c := &Config{}
+		fs := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+		c.AddFlags(fs)
+		if err := fs.Parse([]string{flag}); err != nil {
+			t.Fatal(err)
+		}
+		if got := [2]bool{c.oidcGiven, c.authorizationWebhookGiven}; got != want {
+			t.Errorf("%s: given %v, want %v", flag, got, want)
+		}
+	}
+}
+
 // TestConfigErrors: each says what is wrong and what to do.
 func TestConfigErrors(t *testing.T) {
 	cases := map[string]struct {

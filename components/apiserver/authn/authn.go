@@ -55,8 +55,9 @@ type Config struct {
 	BootstrapTokens bool
 	Objects         objects.Reader
 	// OIDC is one issuer of other tokens; ConfigFile, an AuthenticationConfiguration, can have several, and say who is
-	// anonymous. One excludes the other.
+	// anonymous. One excludes the other. OIDCGiven tells that a flag of OIDC was given, be it with its default.
 	OIDC       OIDC
+	OIDCGiven  bool
 	ConfigFile string
 	// Webhook asks a remote service about tokens.
 	Webhook TokenWebhook
@@ -162,7 +163,8 @@ func (c *Chain) certificates(cfg *Config) (requests []authenticator.Request, err
 // configured makes what an AuthenticationConfiguration says, or the flags that stand for one. It returns who is anonymous.
 func (c *Chain) configured(cfg *Config) (apiserver.AnonymousAuthConfig, error) {
 	everybody := apiserver.AnonymousAuthConfig{Enabled: cfg.Anonymous}
-	if cfg.ConfigFile == "" && !cfg.OIDC.given() {
+	byFlags := cfg.OIDCGiven || cfg.OIDC.given()
+	if cfg.ConfigFile == "" && !byFlags {
 		return everybody, nil
 	}
 	c.issuers = &issuers{accounts: cfg.ServiceAccountIssuers, algorithms: cfg.OIDC.SigningAlgs, audiences: cfg.Audiences, identity: cfg.Identity, egress: cfg.Egress, clock: c.clock}
@@ -176,7 +178,7 @@ func (c *Chain) configured(cfg *Config) (apiserver.AnonymousAuthConfig, error) {
 		}
 		return everybody, nil
 	}
-	if cfg.OIDC.given() {
+	if byFlags {
 		return everybody, errors.New("--authentication-config: authentication-config file and oidc-* flags are mutually exclusive")
 	}
 	c.issuers.algorithms = oidc.AllValidSigningAlgorithms()

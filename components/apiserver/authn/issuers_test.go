@@ -274,6 +274,7 @@ func TestConfigErrors(t *testing.T) {
 		"accounts":       {entry("url: https://accounts, audiences: [x]", claim), nil, "URL must not overlap with disallowed issuers: [https://accounts]"},
 		"egress":         {entry("url: https://a, audiences: [x], egressSelectorType: cluster", claim), nil, `egress lookup required with egress selector type "cluster"`},
 		"with OIDC":      {entry("url: https://a, audiences: [x]", claim), func(c *Config) { c.OIDC.ClientID = "x" }, "authentication-config file and oidc-* flags are mutually exclusive"},
+		"with defaults":  {entry("url: https://a, audiences: [x]", claim), func(c *Config) { c.OIDCGiven = true }, "authentication-config file and oidc-* flags are mutually exclusive"},
 		"with anonymous": {configHeader + "anonymous: {enabled: true}", func(c *Config) { c.AnonymousGiven = true }, "--anonymous-auth flag cannot be set when anonymous field is configured"},
 		"conditions":     {configHeader + "anonymous: {enabled: false, conditions: [{path: /x}]}", nil, "anonymous.conditions: Invalid value"},
 	} {

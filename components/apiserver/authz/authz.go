@@ -32,9 +32,11 @@ import (
 
 // Config is what a Chain is made of.
 type Config struct {
-	// Modes are asked in this order. Webhook is that of the mode Webhook.
-	Modes   []string
-	Webhook Webhook
+	// Modes are asked in this order. Webhook is that of the mode Webhook; WebhookGiven tells that a flag of it was given, be it with
+	// its default.
+	Modes        []string
+	Webhook      Webhook
+	WebhookGiven bool
 	// PolicyFile is that of the mode ABAC.
 	PolicyFile string
 	// ConfigFile, an AuthorizationConfiguration, can have several webhooks. It excludes Modes and Webhook, and is read again
@@ -107,7 +109,7 @@ func New(cfg Config) (*Chain, error) {
 		}
 		return c, nil
 	}
-	if len(cfg.Modes) > 0 || cfg.Webhook.given() {
+	if len(cfg.Modes) > 0 || cfg.WebhookGiven || cfg.Webhook.given() {
 		return nil, errors.New("--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined")
 	}
 	metrics.RegisterMetrics()

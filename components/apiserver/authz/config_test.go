@@ -282,6 +282,7 @@ func TestConfigErrors(t *testing.T) {
 	}{
 		"missing file":    {Config{ConfigFile: "/none"}, "--authorization-config /none: open /none"},
 		"file and modes":  {Config{ConfigFile: garbage, Modes: []string{"RBAC"}}, "--authorization-config can not be specified when --authorization-mode or --authorization-webhook-* flags are defined"},
+		"file, defaults":  {Config{ConfigFile: garbage, WebhookGiven: true}, "--authorization-config can not be specified"},
 		"file and flags":  {Config{ConfigFile: garbage, Webhook: Webhook{Version: "v1"}}, "--authorization-config can not be specified"},
 		"no mode":         {Config{Modes: []string{"RBAC"}, Webhook: Webhook{ConfigFile: garbage}}, "cannot specify --authorization-webhook-config-file without mode Webhook"},
 		"broken webhook":  {Config{Modes: []string{"Webhook"}, Webhook: Webhook{ConfigFile: garbage}}, garbage},
