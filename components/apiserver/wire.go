@@ -82,6 +82,10 @@ func (s *Server) makeServices(stored objects.Store) error {
 	if err != nil {
 		return fmt.Errorf("--service-node-port-range: %w", err)
 	}
+	advertised, _ := s.advertised()
+	if err := s.config.checkServices(ranges, *ports, advertised); err != nil {
+		return err
+	}
 	s.ranges = ranges
 	if s.services, err = services.New(services.Config{
 		CIDRs: ranges, FirstNodePort: ports.Base, NodePorts: ports.Size, Clock: s.config.Clock, Objects: stored,

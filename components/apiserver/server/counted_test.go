@@ -120,7 +120,7 @@ func TestWhatHasNoRouteIsNotCounted(t *testing.T) {
 		code                            int
 		counted                         bool
 	}{
-		{"PUT", "pods", "", "", 405, false}, {"PUT", "customs", "", "", 405, false},
+		{"PUT", "pods", "", "", 405, false}, {"PUT", "customs", "", "", 405, false}, {"WATCH", "statuses", "", "", 405, true},
 		{"PATCH", "pods", "", "", 415, false}, {"PATCH", "customs", "", "", 415, true}, {"POST", "pods", "", "", 415, true},
 		{"GET", "pods", "text/html", "", 406, false}, {"GET", "customs", "text/html", "", 406, true},
 		{"GET", "pods", "text/html, application/json;as=Chair", "", 406, true},
@@ -128,6 +128,9 @@ func TestWhatHasNoRouteIsNotCounted(t *testing.T) {
 	} {
 		resource := fmt.Sprint(c.resource, i)
 		r := httptest.NewRequest(c.method, "/apis/x/v1/"+resource+"/a", nil)
+		if c.method == "WATCH" {
+			r = httptest.NewRequest(http.MethodGet, "/apis/x/v1/"+resource+"?watch=1", nil)
+		}
 		r.Header.Set("Accept", c.accept)
 		r.Header.Set("Code", strconv.Itoa(c.code))
 		r.Header.Set("Fault", c.fault)

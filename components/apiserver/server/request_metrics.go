@@ -33,7 +33,7 @@ func (s *Server) defined(info *request.RequestInfo) bool {
 func (s *Server) routes(r *http.Request, info *request.RequestInfo, code int) bool {
 	switch code {
 	case http.StatusMethodNotAllowed:
-		return false
+		return info.Verb == "watch" && !s.defined(info) // which is refused as a way to list
 	case http.StatusUnsupportedMediaType:
 		return info.Verb != "patch" || s.defined(info)
 	case http.StatusNotAcceptable:

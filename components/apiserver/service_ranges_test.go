@@ -1,0 +1,43 @@
+package apiserver
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// TestServiceRanges: those are refused in which the Service kubernetes could not be, or could not be reached.
+func TestServiceRanges(t *testing.T) {
+	v4, v6 := net.IPv4(192, 0, 2, 1), net.ParseIP("2001:db8::1")
+	for _, c := range []struct {
+		ranges     string
+		config     Config
+		advertised net.IP
+		want       string // "" if it is fine
+	}{
+		{"10.0.0.0/29", Config{}, v4, ""},
+		{"10.0.0.0/30", Config{}, v4, "error determining service IP ranges for primary service cidr: the service cluster IP range must be at least 8 IP addresses"},
+		{"10.0.0.0/24,fd00::/126", Config{}, v4, "for secondary service cidr: the service cluster IP range must be at least 8 IP addresses"},
+		{"fd00::/108", Config{}, v4, `service IP family "fd00::/108" must match public address family "192.0.2.1"`},
+		{"10.0.0.0/24,fd00::/108", Config{}, v6, `service IP family "10.0.0.0/24" must match public address family "2001:db8::1"`},
+		{"fd00::/108,10.0.0.0/24", Config{}, v6, ""},
+		{"fd00::/108", Config{}, nil, ""},
+		{"fd00::/108", Config{EndpointReconciler: EndpointsByNobody}, v4, ""},
+		{"10.0.0.0/24", Config{KubernetesNodePort: 30443}, v4, ""},
+		{"10.0.0.0/24", Config{KubernetesNodePort: -1}, v4, "--kubernetes-service-node-port -1 must be between 0 and 65535, inclusive."},
+		{"10.0.0.0/24", Config{KubernetesNodePort: 70000}, v4, "--kubernetes-service-node-port 70000 must be between 0 and 65535, inclusive."},
+		{"10.0.0.0/24", Config{KubernetesNodePort: 443}, v4, "kubernetes service node port range 30000-32767 doesn't contain 443"},
+	} {
+		var ranges []netip.Prefix
+		for text := range strings.SplitSeq(c.ranges, ",") {
+			ranges = append(ranges, netip.MustParsePrefix(text))
+		}
+		err := c.config.checkServices(ranges, utilnet.PortRange{Base: 30000, Size: 2768}, c.advertised)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s, %v, node port %d: %v", c.ranges, c.advertised, c.config.KubernetesNodePort, err)
+		}
+	}
+}
