@@ -5,8 +5,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -37,6 +39,33 @@ func TestKeyIsLost(t *testing.T) {
 		_, err = f.pods.Get(f.ctx, f.pods.Key("a", "none"), "")
 		if !apierrors.IsNotFound(err) {
 			t.Errorf("replaceable %v: get of nothing: %v", replaceable, err)
+		}
+	}
+}
+
+// TestDirectKeyIsLost: where there is no cache upstream, every read and write fails that finds the object.
+func TestDirectKeyIsLost(t *testing.T) {
+	yes := func(schema.GroupResource) bool { return true }
+	keys := &keeper{}
+	f := start(t, keys.seal(memory.New(nil)), Config{Replaceable: yes, Direct: func(*kinds.Kind) bool { return true }})
+	f.create("b", "y", "n1")
+	made := f.create("a", "x", "n1")
+	exact := ListOptions{ResourceVersion: formatRevision(made.Revision), ResourceVersionMatch: metav1.ResourceVersionMatchExact}
+	for _, lost := range []bool{false, true} {
+		keys.away.Store(lost)
+		errs := map[string]error{}
+		_, errs["get"] = f.pods.Get(f.ctx, made.Key, "0")
+		l, err := f.pods.List(f.ctx, ListOptions{ResourceVersion: "0", Limit: 1})
+		if err == nil && (len(l.Entries) != 1 || l.Entries[0].Key != made.Key || l.Continue == "" || *l.Remaining != 1 || l.Revision < made.Revision) {
+			t.Errorf("listed %+v", l)
+		}
+		errs["list"] = err
+		_, errs["exact list"] = f.pods.List(f.ctx, exact)
+		_, errs["update"] = f.pods.Update(f.ctx, made.Key, nil, func(e *Entry) (kinds.Object, error) { return e.Object, nil })
+		for what, err := range errs {
+			if (err != nil) != lost || lost && !apierrors.IsInternalError(err) {
+				t.Errorf("lost %v: %s: %v", lost, what, err)
+			}
 		}
 	}
 }

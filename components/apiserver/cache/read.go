@@ -29,6 +29,9 @@ func (c *Cache) Get(ctx context.Context, key, resourceVersion string) (*Entry, e
 	if err != nil {
 		return nil, err
 	}
+	if c.anew() {
+		return c.decrypted(ctx, key)
+	}
 	if e, ok := c.Peek(key); ok {
 		return e, nil
 	}
@@ -89,6 +92,9 @@ func (c *Cache) listNow(ctx context.Context, o ListOptions, m matcher, from stri
 	if freshened != nil {
 		return nil, freshened
 	}
+	if c.anew() {
+		return c.pageFromStore(ctx, c.set.Revision(), o, m, from)
+	}
 	c.mend(ctx, m.prefix)
 	s, revision := c.snapshotNow()
 	if err := c.broken.below(m.prefix); err != nil {
@@ -135,7 +141,7 @@ func (c *Cache) listAt(ctx context.Context, o ListOptions, m matcher, from strin
 			return nil, late
 		}
 	}
-	if s := c.snapshotAt(revision); s != nil && c.broken.below(m.prefix) == nil {
+	if s := c.snapshotAt(revision); s != nil && !c.anew() && c.broken.below(m.prefix) == nil {
 		return c.page(s, revision, o, m, from)
 	}
 	l, err := c.pageFromStore(ctx, revision, o, m, from)

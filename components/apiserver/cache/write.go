@@ -119,7 +119,7 @@ func (c *Cache) forWrite(ctx context.Context, key string) (current *Entry, live 
 	if err := c.WaitReady(ctx); err != nil {
 		return nil, false, c.errStore(err, "get")
 	}
-	if e, ok := c.Peek(key); ok {
+	if e, ok := c.Peek(key); ok && !c.anew() {
 		return e, false, nil
 	}
 	current, err = c.live(ctx, key)
