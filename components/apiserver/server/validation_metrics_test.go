@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
+	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"quintet.dev/quintet/components/apiserver/handlers/answer"
 )
@@ -60,6 +61,39 @@ func TestEndsAreCounted(t *testing.T) {
 		if want = strings.Replace(want, "ends", kind, 1); !strings.Contains(text, want) {
 			t.Errorf("no %s", want)
 		}
+	}
+}
+
+// TestAbortsOfAnything: also those of requests that are for no resource, or for one that isn't served here, are counted.
+func TestAbortsOfAnything(t *testing.T) {
+	endpointmetrics.Register()
+	kind := fmt.Sprint("others", time.Now().UnixNano())
+	s := serverOf(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, func(c *Config) {
+		c.Serves = func(*request.RequestInfo) bool { return false }
+		c.Paths = NewMux()
+		c.Paths.Exact("/cut", http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }))
+	})
+	aborts := func(group, resource, scope, version string) string {
+		prefix := fmt.Sprintf(`apiserver_request_aborts_total{group=%q,resource=%q,scope=%q,subresource="",verb="GET",version=%q} `, group, resource, scope, version)
+		for line := range strings.Lines(ask(s, http.MethodGet, "/metrics").Body.String()) {
+			if n, ok := strings.CutPrefix(line, prefix); ok {
+				return strings.TrimSpace(n)
+			}
+		}
+		return "0"
+	}
+	before := aborts("", "", "", "")
+	for _, path := range []string{"/cut", "/apis/test.io/v1/" + kind + "/a"} {
+		func() {
+			defer func() { _ = recover() }()
+			ask(s, http.MethodGet, path)
+		}()
+	}
+	if after := aborts("", "", "", ""); after == before {
+		t.Errorf("of no resource: still %s", after)
+	}
+	if got := aborts("test.io", kind, "resource", "v1"); got != "1" {
+		t.Errorf("of a resource that isn't served here: %s", got)
 	}
 }
 
