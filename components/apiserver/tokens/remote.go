@@ -3,11 +3,11 @@ package tokens
 import (
 	"context"
 	"crypto"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/lru"
 )
 
@@ -33,20 +33,20 @@ type RemoteKey struct {
 // Algorithm tells whether tokens may be signed by it.
 func Algorithm(name string) bool { return slices.Contains(algorithms, jose.SignatureAlgorithm(name)) }
 
-// SetRemoteKeys replaces all keys by those of the Remote.
-func (t *Tokens) SetRemoteKeys(keys []RemoteKey) error {
+// SetRemoteKeys replaces all keys by those of the Remote. A key of a kind that signs no tokens is no reason to refuse the others.
+func (t *Tokens) SetRemoteKeys(keys []RemoteKey) {
 	ring := &keyring{verified: lru.New(rememberedTokens)}
 	for _, k := range keys {
 		key, err := publicKey(k.Key)
 		if err != nil {
-			return fmt.Errorf("service-account-signing-endpoint: key %q: %w", k.ID, err)
+			klog.Background().Error(err, "Tokens can't be signed by this key of the external signer", "kid", k.ID)
+			key.Key = k.Key
 		}
 		key.KeyID = k.ID
 		ring.keys = append(ring.keys, key)
-		if !k.Hidden {
+		if !k.Hidden && err == nil {
 			ring.told = append(ring.told, key)
 		}
 	}
 	t.ring.Store(ring)
-	return nil
 }

@@ -43,7 +43,7 @@ type Signer struct {
 	mu       sync.Mutex
 	keys     []tokens.RemoteKey
 	next     time.Time // when keys are to be fetched again
-	changed  func([]tokens.RemoteKey) error
+	changed  func([]tokens.RemoteKey)
 }
 
 // Dial connects to the process that listens on a Unix socket, an abstract one if path begins with @, and fetches its keys.
@@ -99,11 +99,11 @@ func (s *Signer) LongestLife(ctx context.Context) (time.Duration, error) {
 }
 
 // Follow calls changed with the keys, now and whenever they are others.
-func (s *Signer) Follow(changed func([]tokens.RemoteKey) error) error {
+func (s *Signer) Follow(changed func([]tokens.RemoteKey)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changed = changed
-	return changed(s.keys)
+	changed(s.keys)
 }
 
 // Fresh implements tokens.Remote.
@@ -151,10 +151,10 @@ func (s *Signer) Refresh(ctx context.Context) error {
 		s.next = s.clock.Now().Add(time.Duration(response.RefreshHintSeconds) * time.Second)
 		same := slices.EqualFunc(s.keys, keys, func(a, b tokens.RemoteKey) bool { return a.ID == b.ID && a.Hidden == b.Hidden && a.PKIX == b.PKIX })
 		s.keys = keys
-		if same || s.changed == nil {
-			return nil, nil
+		if !same && s.changed != nil {
+			s.changed(keys)
 		}
-		return nil, s.changed(keys)
+		return nil, nil
 	})
 	return err
 }

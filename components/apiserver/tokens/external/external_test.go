@@ -3,6 +3,7 @@ package external
 import (
 	"context"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
@@ -122,9 +123,7 @@ func dial(t *testing.T, path string, c clock.WithTicker) (*Signer, *tokens.Token
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Follow(made.SetRemoteKeys); err != nil {
-		t.Fatal(err)
-	}
+	s.Follow(made.SetRemoteKeys)
 	return s, made
 }
 
@@ -199,6 +198,52 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
+// TestKeysOfAnotherKind don't keep others from being used.
+func TestKeysOfAnotherKind(t *testing.T) {
+	remote, path := serve(t)
+	public, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote.keys = append(remote.keys, &externaljwtv1.Key{KeyId: "edwards", Key: der})
+	remote.rotate("key", false)
+	_, made := dial(t, path, clock.RealClock{})
+	token, err := request(t, made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok, err := made.AuthenticateToken(t.Context(), token); !ok {
+		t.Error(err)
+	}
+	documents, err := made.Discovery()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	documents.ServeKeys(w, nil)
+	if !strings.Contains(w.Body.String(), `"kid":"key"`) || strings.Contains(w.Body.String(), "edwards") {
+		t.Errorf("told are %s", w.Body)
+	}
+}
+
+// TestUnknownKeyIsGivenOut: that the keys can't be fetched just now keeps no token from its pod.
+func TestUnknownKeyIsGivenOut(t *testing.T) {
+	remote, path := serve(t)
+	remote.rotate("key", false)
+	_, made := dial(t, path, clock.RealClock{})
+	remote.rotate("another", false)
+	remote.mu.Lock()
+	remote.hint = 0 // an answer that is none
+	remote.mu.Unlock()
+	if token, err := request(t, made); err != nil || token == "" {
+		t.Error(err)
+	}
+}
+
 // TestRefresh fetches keys as often as the signer says.
 func TestRefresh(t *testing.T) {
 	remote, path := serve(t)
@@ -206,9 +251,7 @@ func TestRefresh(t *testing.T) {
 	c := clocktesting.NewFakeClock(time.Now())
 	s, _ := dial(t, path, c)
 	changed := make(chan int, 1)
-	if err := s.Follow(func(keys []tokens.RemoteKey) error { changed <- len(keys); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	s.Follow(func(keys []tokens.RemoteKey) { changed <- len(keys) })
 	<-changed
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)

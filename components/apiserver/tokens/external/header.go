@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/klog/v2"
+
 	"quintet.dev/quintet/components/apiserver/tokens"
 )
 
@@ -38,13 +40,14 @@ func (s *Signer) checkHeader(ctx context.Context, encoded string) error {
 	case !tokens.Algorithm(header.Algorithm):
 		return fmt.Errorf("bad signing algorithm %q", header.Algorithm)
 	}
-	if hidden, known := s.hidden(header.KeyID); known && !hidden {
-		return nil
+	hidden, known := s.hidden(header.KeyID)
+	if !known {
+		if err := s.Refresh(ctx); err != nil { // no reason to withhold the token: it is those who verify it that need the key
+			klog.FromContext(ctx).Error(err, "Looking for the key by which a service account token was signed", "kid", header.KeyID)
+		}
+		hidden, _ = s.hidden(header.KeyID)
 	}
-	if err := s.Refresh(ctx); err != nil {
-		return err
-	}
-	if hidden, _ := s.hidden(header.KeyID); hidden {
+	if hidden {
 		return fmt.Errorf("key used for signing JWT (kid: %s) is excluded from OIDC discovery docs", header.KeyID)
 	}
 	return nil
