@@ -41,7 +41,7 @@ func (s *Server) makeAggregator() (err error) {
 		Dial: s.egress.Cluster(), Traced: s.tracesOn(), PassRedirects: s.config.PassRedirects, NoUIDs: !s.gates.On(gates.RemoteRequestHeaderUID),
 		ClientCertFile: s.config.ProxyClientCert, ClientKeyFile: s.config.ProxyClientKey,
 		Changed: func(v aggregation.View) {
-			s.custom.discovery.Arrange(v.Services, v.Removed, v.Elsewhere)
+			s.custom.discovery.Arrange(v.Services, v.Own, v.Removed, v.Elsewhere)
 			s.custom.openapi.SetElsewhere(v.Sources)
 		},
 	})

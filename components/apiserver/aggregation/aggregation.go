@@ -65,6 +65,8 @@ type Config struct {
 type View struct {
 	// Services are all APIServices, also those that are about to be written, in no order.
 	Services []*apiregistrationv1.APIService
+	// Own are those of what is served here as this server registers them, also where somebody has changed or deleted them.
+	Own []*apiregistrationv1.APIService
 	// Removed are group versions that are served here, though somebody has deleted their APIService: the plain lists of groups and
 	// versions, which upstream makes of APIServices, leave them out until this server starts anew.
 	Removed map[schema.GroupVersion]bool
@@ -249,6 +251,7 @@ func (a *Aggregator) tell() error {
 	}
 	view := View{Removed: map[schema.GroupVersion]bool{}, Elsewhere: a.Elsewhere()}
 	for name, s := range a.own {
+		view.Own = append(view.Own, s)
 		switch {
 		case known[name]:
 		case a.had[name] && s.Labels[managed] == onStart && s.Spec.Group != "":

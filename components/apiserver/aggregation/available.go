@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,8 +31,9 @@ const (
 
 // Bounds of one look.
 const (
-	checkTimeout = 5 * time.Second
-	moreAttempts = 4 // after a first that failed: others may serve the Service, too
+	checkTimeout  = 5 * time.Second
+	checkPatience = time.Second // how long a first attempt is waited for alone
+	moreAttempts  = 4           // after a first that failed, or takes its time: others may serve the Service, too
 )
 
 // run looks at the server until ctx ends: when something that it depends on changes, and every now and then.
@@ -74,15 +76,20 @@ func (r *remote) run(ctx context.Context) {
 // to who asks for what the server serves, and no condition speaks of it.
 func (r *remote) check(ctx context.Context) *apiregistrationv1.APIServiceCondition {
 	now := metav1.NewTime(r.owner.config.Clock.Now())
-	if reason, message := r.missing(ctx); reason != "" {
-		return unavailable(now, reason, message)
+	if status, reason, message := r.missing(ctx); reason != "" {
+		return &apiregistrationv1.APIServiceCondition{
+			Type: apiregistrationv1.Available, Status: status, LastTransitionTime: now, Reason: reason, Message: message,
+		}
 	}
 	if r.broken != nil {
 		klog.FromContext(ctx).Error(r.broken, "An extension server can't be asked", "name", r.name)
 		return nil
 	}
 	if err := r.probe(ctx); err != nil {
-		return unavailable(now, "FailedDiscoveryCheck", err.Error())
+		return &apiregistrationv1.APIServiceCondition{
+			Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionFalse, LastTransitionTime: now,
+			Reason: "FailedDiscoveryCheck", Message: err.Error(),
+		}
 	}
 	return &apiregistrationv1.APIServiceCondition{
 		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionTrue, LastTransitionTime: now,
@@ -90,28 +97,24 @@ func (r *remote) check(ctx context.Context) *apiregistrationv1.APIServiceConditi
 	}
 }
 
-func unavailable(now metav1.Time, reason, message string) *apiregistrationv1.APIServiceCondition {
-	return &apiregistrationv1.APIServiceCondition{
-		Type: apiregistrationv1.Available, Status: apiregistrationv1.ConditionFalse, LastTransitionTime: now, Reason: reason, Message: message,
-	}
-}
-
-// missing tells what the server lacks in the cluster: reason and message of a condition, or nothing.
-func (r *remote) missing(ctx context.Context) (reason, message string) {
+// missing tells what the server lacks in the cluster, as a condition does, or nothing. What can't be looked at is unknown.
+func (r *remote) missing(ctx context.Context) (status apiregistrationv1.ConditionStatus, reason, message string) {
+	const no, unknown = apiregistrationv1.ConditionFalse, apiregistrationv1.ConditionUnknown
 	ref := r.spec.Service
 	store := r.owner.config.Objects
 	service, err := objects.As[*corev1.Service](store.Get(ctx, services, ref.Namespace, ref.Name))
 	if apierrors.IsNotFound(err) {
-		return "ServiceNotFound", fmt.Sprintf("service/%s in %q is not present", ref.Name, ref.Namespace)
+		return no, "ServiceNotFound", fmt.Sprintf("service/%s in %q is not present", ref.Name, ref.Namespace)
 	}
 	if err != nil {
-		return "ServiceAccessError", fmt.Sprintf("service/%s in %q cannot be checked due to: %v", ref.Name, ref.Namespace, err)
+		return unknown, "ServiceAccessError", fmt.Sprintf("service/%s in %q cannot be checked due to: %v", ref.Name, ref.Namespace, err)
 	}
 	slices, err := objects.ListAs[*discoveryv1.EndpointSlice](store.List(ctx, endpointSlices, ref.Namespace))
 	if err != nil {
-		return "EndpointsAccessError", fmt.Sprintf("endpointslices for service/%s in %q cannot be checked due to: %v", ref.Name, ref.Namespace, err)
+		return unknown, "EndpointsAccessError", fmt.Sprintf("service/%s in %q cannot be checked due to: %v", ref.Name, ref.Namespace, err)
 	}
-	return lacks(ref, service, slices)
+	reason, message = lacks(ref, service, slices)
+	return no, reason, message
 }
 
 // lacks is what a Service needs for its server to be asked at all. Only Services with a cluster IP are judged.
@@ -153,21 +156,36 @@ func serves(slice *discoveryv1.EndpointSlice, portName string) bool {
 	})
 }
 
-// probe asks the server for its group version. If the first who is asked fails, several others are asked at once: a
+// probe asks the server for its group version. If the first who is asked fails, or takes its time, several others are asked at once: a
 // Service is as good as its best endpoint.
 func (r *remote) probe(ctx context.Context) error {
-	err := r.probeOnce(ctx)
-	if err == nil || ctx.Err() != nil {
-		return err
-	}
-	results := make(chan error, moreAttempts)
-	for range moreAttempts {
-		go func() { results <- r.probeOnce(ctx) }()
-	}
-	for range moreAttempts {
-		if again := <-results; again == nil {
-			err = nil // the others still end before this does
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	results := make(chan error, 1+moreAttempts)
+	pending := 0
+	ask := func(times int) {
+		pending += times
+		for range times {
+			asking.Go(func() { results <- r.probeOnce(ctx) })
 		}
+	}
+	ask(1)
+	alone := r.owner.config.Clock.NewTimer(checkPatience)
+	defer alone.Stop()
+	var err error
+	for more := moreAttempts; pending > 0; {
+		select {
+		case err = <-results:
+			pending--
+			if err == nil || ctx.Err() != nil {
+				return err
+			}
+		case <-alone.C():
+		}
+		ask(more)
+		more = 0
 	}
 	return err
 }
@@ -183,12 +201,15 @@ func (r *remote) probeOnce(ctx context.Context) error {
 		err = fmt.Errorf("bad status from %s: %d", at, got.code)
 	}
 	if err != nil {
-		r.close() // the next attempt finds out whether it was the connection
+		if ctx.Err() == nil {
+			r.close() // the next attempt finds out whether it was the connection
+		}
 		return fmt.Errorf("failing or missing response from %s: %w", at, err)
 	}
 	return nil
 }
 
+// asProber are the headers of somebody who may do everything.
 func asProber() http.Header {
 	return http.Header{"X-Remote-User": {prober}, "X-Remote-Group": {user.SystemPrivilegedGroup}}
 }

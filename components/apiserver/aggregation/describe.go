@@ -88,6 +88,8 @@ func (r *remote) ask(ctx context.Context, before *description) (*description, er
 		return before, nil
 	case got.code == http.StatusOK && isAggregated(got.header.Get("Content-Type")):
 		return r.readAggregated(got)
+	case got.code == http.StatusServiceUnavailable: // for now: it isn't known to be an older server
+		return nil, fmt.Errorf("discovery of %s: status %d", r.name, got.code)
 	}
 	return r.askPlainly(ctx, before)
 }
@@ -130,10 +132,9 @@ func nameKinds(resources []apidiscoveryv2.APIResourceDiscovery) {
 	}
 }
 
-// askPlainly reads the plain form, which has a document for each group version and no ETag.
+// askPlainly reads the plain form, which has a document for each group version and no ETag. Everybody may read it.
 func (r *remote) askPlainly(ctx context.Context, before *description) (*description, error) {
-	header := asProber()
-	header.Set("Accept", "application/json")
+	header := http.Header{"X-Remote-User": {prober}, "Accept": {"application/json"}}
 	got, err := r.get(ctx, r.path(), header, checkTimeout)
 	if err != nil {
 		return nil, err

@@ -164,8 +164,6 @@ func (r *remote) get(ctx context.Context, path string, header http.Header, timeo
 }
 
 func (r *remote) fetch(ctx context.Context, at *url.URL, header http.Header, timeout time.Duration) (*answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
 		return nil, err
@@ -173,6 +171,7 @@ func (r *remote) fetch(ctx context.Context, at *url.URL, header http.Header, tim
 	request.Header = header
 	client := http.Client{
 		Transport:     r.via,
+		Timeout:       timeout, // and not one of the context: conditions tell whose it was
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	response, err := client.Do(request)

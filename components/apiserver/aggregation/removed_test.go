@@ -26,6 +26,9 @@ func TestRemoved(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if own := len(registrations(kinds.Table(kinds.Deps{}), nil)); len(told.Own) != own {
+			t.Errorf("%d of its own, want %d", len(told.Own), own)
+		}
 		return len(told.Services)
 	}
 	all := passes()

@@ -22,7 +22,7 @@ func (c *content) aggregated(core bool) *apidiscoveryv2.APIGroupDiscoveryList {
 			continue
 		}
 		item := apidiscoveryv2.APIGroupDiscovery{ObjectMeta: metav1.ObjectMeta{Name: g.name}}
-		for _, v := range g.versions {
+		for _, v := range g.told {
 			if described := v.describe(g.name); described != nil {
 				item.Versions = append(item.Versions, *described)
 			}

@@ -20,6 +20,9 @@ type Input struct {
 	Kinds []*kinds.Kind
 	// Services are in no order: they are what brings groups and versions into theirs. Group versions without one come last.
 	Services []*apiregistrationv1.APIService
+	// Own are the APIServices of Kinds as this server would have them, whatever became of them: by these the aggregated form is arranged,
+	// which as with upstream doesn't look at what is stored of what is served here.
+	Own []*apiregistrationv1.APIService
 	// Removed are those that are served here, and that the plain lists of groups and versions leave out.
 	Removed map[schema.GroupVersion]bool
 	// Elsewhere describes the group versions that others serve.
@@ -31,18 +34,38 @@ type Input struct {
 // group is an API group with its versions, preferred first.
 type group struct {
 	name     string
-	priority int32
-	versions []*groupVersion
+	priority int32           // in the aggregated form
+	versions []*groupVersion // as the plain form tells them
+	told     []*groupVersion // as the aggregated form does
 }
 
 // groupVersion has kinds if it is served here, a description if it is served elsewhere, and neither if all that is known
 // of it is an APIService.
 type groupVersion struct {
 	name      string
-	priority  int32
+	priority  int32         // in the plain form
+	rank      rank          // in the aggregated form
 	kinds     []*kinds.Kind // by resource
 	elsewhere *apidiscoveryv2.APIVersionDiscovery
 	removed   bool
+}
+
+// rank is what an APIService says of the place of its group and of its version.
+type rank struct{ group, version int32 }
+
+// ranks are those of what is told in the aggregated form.
+func (in *Input) ranks() map[schema.GroupVersion]rank {
+	out := map[schema.GroupVersion]rank{}
+	add := func(all []*apiregistrationv1.APIService, remote bool) {
+		for _, s := range all {
+			if gv := (schema.GroupVersion{Group: s.Spec.Group, Version: s.Spec.Version}); (in.Elsewhere[gv] != nil) == remote {
+				out[gv] = rank{s.Spec.GroupPriorityMinimum, s.Spec.VersionPriority}
+			}
+		}
+	}
+	add(in.Own, false)
+	add(in.Services, true)
+	return out
 }
 
 // listed are the versions that the plain lists tell of.
@@ -68,20 +91,31 @@ func newContent(in Input, config Config) *content {
 		c.group(gv.Group).version(gv.Version).elsewhere = described
 	}
 	for _, s := range in.Services {
-		g := c.group(s.Spec.Group)
-		g.priority = max(g.priority, s.Spec.GroupPriorityMinimum)
-		g.version(s.Spec.Version).priority = s.Spec.VersionPriority
+		c.group(s.Spec.Group).version(s.Spec.Version).priority = s.Spec.VersionPriority
 	}
+	ranks := in.ranks()
 	for _, g := range c.byName {
-		slices.SortFunc(g.versions, func(a, b *groupVersion) int {
-			return cmp.Or(cmp.Compare(b.priority, a.priority), version.CompareKubeAwareVersionStrings(b.name, a.name))
-		})
-		for _, v := range g.versions {
-			slices.SortFunc(v.kinds, func(a, b *kinds.Kind) int { return strings.Compare(a.Resource, b.Resource) })
-		}
+		g.arrange(ranks)
 	}
 	c.arrange(in.Services)
 	return c
+}
+
+// arrange puts the versions into the two orders in which they are told.
+func (g *group) arrange(ranks map[schema.GroupVersion]rank) {
+	for _, v := range g.versions {
+		slices.SortFunc(v.kinds, func(a, b *kinds.Kind) int { return strings.Compare(a.Resource, b.Resource) })
+		if v.elsewhere != nil || len(v.kinds) > 0 {
+			v.rank = ranks[schema.GroupVersion{Group: g.name, Version: v.name}]
+			g.priority = max(g.priority, v.rank.group)
+		}
+	}
+	g.told = slices.Clone(g.versions)
+	byKubeVersion := func(a, b *groupVersion) int { return version.CompareKubeAwareVersionStrings(b.name, a.name) }
+	slices.SortFunc(g.versions, func(a, b *groupVersion) int { return cmp.Or(cmp.Compare(b.priority, a.priority), byKubeVersion(a, b)) })
+	slices.SortFunc(g.told, func(a, b *groupVersion) int {
+		return cmp.Or(cmp.Compare(b.rank.version, a.rank.version), byKubeVersion(a, b))
+	})
 }
 
 // first is the group of the APIServices themselves. It has none, and comes first.
@@ -94,7 +128,7 @@ func (c *content) arrange(services []*apiregistrationv1.APIService) {
 		c.byPriority = append(c.byPriority, g)
 	}
 	slices.SortFunc(c.byPriority, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.priority, a.priority), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(apart(a), apart(b)), cmp.Compare(b.priority, a.priority), strings.Compare(a.name, b.name))
 	})
 	seen := map[*group]bool{}
 	add := func(g *group) {
@@ -112,7 +146,7 @@ func (c *content) arrange(services []*apiregistrationv1.APIService) {
 	}
 }
 
-func rank(g *group) int {
+func apart(g *group) int {
 	if g.name == first {
 		return 0
 	}

@@ -78,9 +78,10 @@ func (s *Server) Set(table []*kinds.Kind) {
 	s.change(func(in *Input) { in.Kinds = table })
 }
 
-// Arrange replaces the APIServices, what of this server's has lost its own, and what is told of group versions that others serve.
-func (s *Server) Arrange(services []*apiregistrationv1.APIService, removed map[schema.GroupVersion]bool, elsewhere map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery) {
-	s.change(func(in *Input) { in.Services, in.Removed, in.Elsewhere = services, removed, elsewhere })
+// Arrange replaces the APIServices, those that this server would have of its own, what of this server's has lost its own, and what is told
+// of group versions that others serve.
+func (s *Server) Arrange(services, own []*apiregistrationv1.APIService, removed map[schema.GroupVersion]bool, elsewhere map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery) {
+	s.change(func(in *Input) { in.Services, in.Own, in.Removed, in.Elsewhere = services, own, removed, elsewhere })
 }
 
 // SetPeers replaces what other API servers of the cluster serve, by their IDs: it is told of, too, in the aggregated form, unless

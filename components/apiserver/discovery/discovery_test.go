@@ -185,7 +185,8 @@ func service(group, version string, groupPriority, versionPriority int32) *apire
 	return s
 }
 
-// TestArrange tells of groups in the order of their APIServices, and of what others serve.
+// TestArrange tells of groups in the order of their APIServices, and of what others serve. What has become of the APIServices of what is
+// served here doesn't move it in the aggregated form.
 func TestArrange(t *testing.T) {
 	s := New(Config{Address: "192.0.2.1:6443", Hashes: true})
 	s.Set(table())
@@ -195,6 +196,9 @@ func TestArrange(t *testing.T) {
 		service("empty.io", "v1", 1000, 100),
 		service("autoscaling", "v1", 17500, 30), service("autoscaling", "v2", 17500, 15),
 		service("wardle.io", "v1beta1", 900, 1), service("wardle.io", "v1", 1000, 2), service("wardle.io", "v2", 1, 2),
+	}, []*apiregistrationv1.APIService{
+		service("", "v1", 18000, 1), service("apps", "v1", 17800, 15), service("zoo.io", "v1", 20000, 100),
+		service("autoscaling", "v1", 500, 15), service("autoscaling", "v2", 900, 30),
 	}, nil, map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery{
 		{Group: "zoo.io", Version: "v1"}: {Version: "v1", Freshness: apidiscoveryv2.DiscoveryFreshnessCurrent, Resources: []apidiscoveryv2.APIResourceDiscovery{
 			{Resource: "gadgets", ResponseKind: &metav1.GroupVersionKind{Kind: "Gadget"}},
@@ -227,7 +231,7 @@ func TestArrange(t *testing.T) {
 		}
 	}
 	want = []string{
-		"autoscaling/v1 Current", "autoscaling/v2 Current", "wardle.io/v1 Current", "wardle.io/v1beta1 Stale", "zoo.io/v1 Current", "apps/v1 Current",
+		"apps/v1 Current", "wardle.io/v1 Current", "wardle.io/v1beta1 Stale", "zoo.io/v1 Current", "autoscaling/v2 Current", "autoscaling/v1 Current",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("aggregated: %v, want %v", got, want)
@@ -238,7 +242,7 @@ func TestArrange(t *testing.T) {
 func TestNotFound(t *testing.T) {
 	s := New(Config{Address: "192.0.2.1:6443", Hashes: true})
 	s.Set(table())
-	s.Arrange([]*apiregistrationv1.APIService{service("zoo.io", "v1", 1000, 100)}, nil, nil)
+	s.Arrange([]*apiregistrationv1.APIService{service("zoo.io", "v1", 1000, 100)}, nil, nil, nil)
 	for path, want := range map[string]int{
 		"/apis/zoo.io": 200, "/apis/zoo.io/v1": 404, "/apis/zoo.io/v2": 404, "/apis/none.io": 404, "/api/v2": 404, "/apis/": 200, "/apis/apps/v1": 200,
 	} {

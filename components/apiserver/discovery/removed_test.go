@@ -15,7 +15,7 @@ import (
 func TestRemoved(t *testing.T) {
 	s := New(Config{Address: "192.0.2.1:6443", Hashes: true})
 	s.Set(table())
-	s.Arrange(nil, map[schema.GroupVersion]bool{{Group: "apps", Version: "v1"}: true, {Group: "autoscaling", Version: "v2"}: true}, nil)
+	s.Arrange(nil, nil, map[schema.GroupVersion]bool{{Group: "apps", Version: "v1"}: true, {Group: "autoscaling", Version: "v2"}: true}, nil)
 	c := s.content.Load()
 	versions := func(path string) string {
 		var groups []metav1.APIGroup
