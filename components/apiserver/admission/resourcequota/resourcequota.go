@@ -18,7 +18,6 @@ import (
 	quota "k8s.io/apiserver/pkg/quota/v1"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
 	"quintet.dev/quintet/internal/quotas"
 )
@@ -34,6 +33,7 @@ type Plugin struct {
 	objects objects.Store
 	clock   clock.PassiveClock
 	limited limited
+	desks   desks
 }
 
 var _ admission.ValidationInterface = &Plugin{}
@@ -75,7 +75,11 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, _ admissi
 		return err
 	}
 	for i := range charges {
-		if err := p.book(ctx, a, &charges[i], a.IsDryRun()); err != nil {
+		book := p.book
+		if a.IsDryRun() {
+			book = p.look
+		}
+		if err := book(ctx, a, &charges[i]); err != nil {
 			p.refund(ctx, a, charges[:i])
 			return err
 		}
@@ -202,7 +206,7 @@ func (p *Plugin) fit(ctx context.Context, a admission.Attributes, charges []char
 		if len(c.over(c.quota)) == 0 {
 			continue
 		}
-		if err := p.book(ctx, a, c, true); err != nil {
+		if err := p.look(ctx, a, c); err != nil {
 			return err
 		}
 	}
@@ -210,29 +214,26 @@ func (p *Plugin) fit(ctx context.Context, a admission.Attributes, charges []char
 }
 
 // errUnchanged ends an update that is not to be written.
-var errUnchanged = errors.New("dry run")
+var errUnchanged = errors.New("nothing is to be written")
 
-// book adds a charge to the quota as it is stored, if there is room for it, or it can't be helped. A dry run only looks.
-func (p *Plugin) book(ctx context.Context, a admission.Attributes, c *charge, dryRun bool) error {
-	_, err := p.objects.UpdateStatus(ctx, kind, a.GetNamespace(), c.quota.Name, func(obj kinds.Object) (kinds.Object, error) {
-		q, err := objects.As[*corev1.ResourceQuota](obj, nil)
-		if err != nil {
-			return nil, err
+// look tells whether there is room for a charge in the quota as it is stored.
+func (p *Plugin) look(ctx context.Context, a admission.Attributes, c *charge) error {
+	return p.change(ctx, c.quota, func(q *corev1.ResourceQuota) error {
+		if err := c.refusal(a, q); err != nil {
+			return err
 		}
-		if over := c.over(q); len(over) > 0 && a.GetSubresource() != "status" { // what a status tells has happened already
-			return nil, admission.NewForbidden(a, fmt.Errorf("exceeded quota: %s, requested: %s, used: %s, limited: %s", q.Name,
-				show(quota.Mask(c.delta, over)), show(quota.Mask(q.Status.Used, over)), show(quota.Mask(q.Status.Hard, over))))
-		}
-		if dryRun {
-			return nil, errUnchanged
-		}
-		q.Status.Used = quota.Add(q.Status.Used, c.delta)
-		return q, nil
+		return errUnchanged
 	})
-	if errors.Is(err, errUnchanged) || apierrors.IsNotFound(err) { // a quota that went away binds nobody
+}
+
+// refusal is why there is no room for the charge. What a status tells has happened already.
+func (c *charge) refusal(a admission.Attributes, q *corev1.ResourceQuota) error {
+	over := c.over(q)
+	if len(over) == 0 || a.GetSubresource() == "status" {
 		return nil
 	}
-	return err
+	return admission.NewForbidden(a, fmt.Errorf("exceeded quota: %s, requested: %s, used: %s, limited: %s", q.Name,
+		show(quota.Mask(c.delta, over)), show(quota.Mask(q.Status.Used, over)), show(quota.Mask(q.Status.Hard, over))))
 }
 
 // refund gives back what was booked for a request that another quota refused, as others were faster to use what room there was.
@@ -242,13 +243,9 @@ func (p *Plugin) refund(ctx context.Context, a admission.Attributes, charges []c
 		return
 	}
 	for i := range charges {
-		_, _ = p.objects.UpdateStatus(ctx, kind, a.GetNamespace(), charges[i].quota.Name, func(obj kinds.Object) (kinds.Object, error) {
-			q, err := objects.As[*corev1.ResourceQuota](obj, nil)
-			if err != nil {
-				return nil, err
-			}
+		_ = p.change(ctx, charges[i].quota, func(q *corev1.ResourceQuota) error {
 			q.Status.Used = quota.SubtractWithNonNegativeResult(q.Status.Used, charges[i].delta)
-			return q, nil
+			return nil
 		})
 	}
 }
