@@ -40,6 +40,8 @@ func TestCustomResourceOfAnotherKind(t *testing.T) {
 			409, `the object has been modified`},
 		"a version taken away and an old one": {"PATCH", all + "/a", merge, `{"apiVersion":null,"metadata":{"resourceVersion":"1"}}`,
 			409, `the object has been modified`},
+		"a version that is null": {"PATCH", all + "/a", "application/json-patch+json", `[{"op":"replace","path":"/apiVersion","value":null}]`,
+			422, `.apiVersion accessor error: \u003cnil\u003e is of the type \u003cnil\u003e, expected string`},
 	} {
 		if code, text := f.sent(t, c.method, c.path, c.media, c.body); code != c.code || !strings.Contains(text, c.want) {
 			t.Errorf("%s: %d %s, want %d %s", name, code, text, c.code, c.want)

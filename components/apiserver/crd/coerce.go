@@ -28,7 +28,14 @@ func (r *resource) coerce(obj kinds.Object, stored bool) ([]string, error) {
 func (v *version) coerce(obj kinds.Object, stored bool) ([]string, error) {
 	u := obj.(*unstructured.Unstructured)
 	content := u.Object
-	kind, apiVersion := u.GetKind(), u.GetAPIVersion()
+	kind, _, err := unstructured.NestedString(content, "kind")
+	if err != nil {
+		return nil, err
+	}
+	apiVersion, _, err := unstructured.NestedString(content, "apiVersion")
+	if err != nil {
+		return nil, err
+	}
 	meta, hasMeta, unknown, err := objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{
 		DropMalformedFields: stored, ReturnUnknownFieldPaths: !stored,
 	})
