@@ -85,7 +85,13 @@ func (t *typer) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOpt
 		return nil, err
 	}
 	out := typed.AsTypedUnvalidated(v, d.Schema, d.TypeRef) //nolint:staticcheck // see typer
-	if !d.verbatim {                                        // else what is converted is written anew before, and white space in it is no difference to other versions
+	// Only of what it has converted structured merge asks without options. It allows no duplicates there, though it does in what is stored.
+	if len(options) == 0 {
+		if err := out.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	if !d.verbatim { // else what is converted is written anew before, and white space in it is no difference to other versions
 		t.made = append(t.made, made{out, obj})
 	}
 	return out, nil
