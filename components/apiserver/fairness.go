@@ -32,6 +32,7 @@ type priorityAndFairness struct {
 }
 
 func (s *Server) makeFairness() error {
+	metrics.Register() // some tell of requests in flight where there is no fairness, too
 	if !s.config.PriorityAndFairness {
 		return nil
 	}
@@ -43,7 +44,6 @@ func (s *Server) makeFairness() error {
 	if err != nil {
 		return err
 	}
-	metrics.Register()
 	s.fairness = &priorityAndFairness{
 		control:     flowcontrol.New(s.self.informers, client, seats),
 		requestWait: s.config.RequestTimeout / 4,

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	flowmetrics "k8s.io/apiserver/pkg/util/flowcontrol/metrics"
 )
 
 // TestOnlyWhatIsServedIsCounted: who is refused is counted only where there are too many, and never timed.
@@ -169,12 +170,20 @@ func TestWatchesOfCustomResourcesAreNotSized(t *testing.T) {
 // TestPeaks: without fairness it is told how many requests there were at most at a time, since it was told of last.
 func TestPeaks(t *testing.T) {
 	endpointmetrics.Register()
+	flowmetrics.Register()
 	var s *Server
 	s = serverOf(t, func(w http.ResponseWriter, r *http.Request) {
 		if infoOf(r).Name == "first" {
 			ask(s, http.MethodGet, "/api/v1/pods/second")
 		}
 	}, func(c *Config) { c.MaxInFlight = 10 })
+	inUse := func() (sum float64) { // over the time
+		_, rest, _ := strings.Cut(ask(s, http.MethodGet, "/metrics").Body.String(),
+			`apiserver_flowcontrol_read_vs_write_current_requests_sum{phase="executing",request_kind="readOnly"} `)
+		_, _ = fmt.Sscan(rest, &sum)
+		return sum
+	}
+	used := inUse()
 	ask(s, http.MethodGet, "/api/v1/pods/first")
 	told := func() string {
 		s.peaks.publish()
@@ -190,5 +199,8 @@ func TestPeaks(t *testing.T) {
 	}
 	if got := told(); got != "1" { // who asks
 		t.Errorf("then %s", got)
+	}
+	if now := inUse(); now <= used {
+		t.Errorf("what part of the bound was in use: %v, before %v", now, used)
 	}
 }

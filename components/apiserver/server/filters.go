@@ -234,6 +234,7 @@ func (s *Server) trace(next http.Handler) http.Handler {
 func (s *Server) limitInFlight(next http.Handler) http.Handler {
 	reading := slots(s.config.MaxInFlight)
 	mutating := slots(s.config.MaxMutatingInFlight)
+	s.peaks.bound(s.config.MaxInFlight, s.config.MaxMutatingInFlight)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := infoOf(r)
 		pool, most := mutating, &s.peaks.mutating

@@ -6,15 +6,31 @@ import (
 	"time"
 
 	endpointmetrics "k8s.io/apiserver/pkg/endpoints/metrics"
+	flowmetrics "k8s.io/apiserver/pkg/util/flowcontrol/metrics"
 )
 
 // peaks are how many short requests were served at a time, where there is no fairness that counts them.
 type peaks struct{ reading, mutating peak }
 
+// bound makes what tells which part of the bounds is in use; 0 is no bound.
+func (p *peaks) bound(reading, mutating int) {
+	p.reading.gauge, p.mutating.gauge = flowmetrics.GetExecutingReadonlyConcurrency(), flowmetrics.GetExecutingMutatingConcurrency()
+	if reading > 0 {
+		p.reading.gauge.SetDenominator(float64(reading))
+	}
+	if mutating > 0 {
+		p.mutating.gauge.SetDenominator(float64(mutating))
+	}
+}
+
 // peak is the largest number since it was taken.
-type peak struct{ most atomic.Int64 }
+type peak struct {
+	most  atomic.Int64
+	gauge flowmetrics.RatioedGauge // of the number itself, as a part of the bound
+}
 
 func (p *peak) note(n int) {
+	p.gauge.Set(float64(n))
 	for most := p.most.Load(); int64(n) > most && !p.most.CompareAndSwap(most, int64(n)); most = p.most.Load() {
 	}
 }
