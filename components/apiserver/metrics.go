@@ -116,16 +116,16 @@ func (s *Server) watchSize(ctx context.Context) error {
 	ticker := s.config.Clock.NewTicker(s.config.EtcdSizePeriod)
 	defer ticker.Stop()
 	for {
-		asking, cancel := context.WithTimeout(ctx, sizeTimeout)
 		stores, members := map[string]int64{}, map[string]int64{}
 		for i, p := range s.places {
+			asking, cancel := context.WithTimeout(ctx, sizeTimeout)
 			size := p.opened.(*etcd.Store).Size(asking)
+			cancel()
 			if size.Bytes >= 0 {
 				stores["etcd-"+strconv.Itoa(i)] = size.Bytes // upstream's name
 			}
 			maps.Copy(members, size.Members)
 		}
-		cancel()
 		s.sizes.Set(stores, members)
 		select {
 		case <-ctx.Done():

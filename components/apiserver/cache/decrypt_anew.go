@@ -12,7 +12,7 @@ func (c *Cache) replaceable() bool {
 	return c.set.config.Replaceable != nil && c.set.config.Replaceable(c.resource)
 }
 
-// anew tells whether all reads are to decrypt what the store has: upstream has no cache then that could go on to answer.
+// anew tells whether gets, lists and writes are to decrypt what the store has: upstream has no cache then that could go on to answer.
 func (c *Cache) anew() bool { return c.direct && c.replaceable() }
 
 // decrypted returns the newest of an object out of the store, as upstream does for all gets of the newest: whether the key is still there

@@ -43,7 +43,7 @@ func TestKeyIsLost(t *testing.T) {
 	}
 }
 
-// TestDirectKeyIsLost: where there is no cache upstream, every read and write fails that finds the object.
+// TestDirectKeyIsLost: where there is no cache upstream, every get, list and write fails that finds the object.
 func TestDirectKeyIsLost(t *testing.T) {
 	yes := func(schema.GroupResource) bool { return true }
 	keys := &keeper{}

@@ -76,5 +76,5 @@ func (c *Cache) snapshotAt(revision int64) *snapshot {
 func (c *Cache) remembers(revision int64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return !c.direct && c.loaded && revision >= c.history.start
+	return !c.direct && c.loaded && revision >= c.history.start && revision <= c.revisionLocked()
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,9 @@ import (
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
 )
+
+// writeTimeout is upstream's bound on the time that a quota takes to be evaluated.
+const writeTimeout = 10 * time.Second
 
 // desks are where charges wait for another one to the same quota to be written: those that wait are written together then. Each on its
 // own would meet a newer state of the quota at nearly every try.
@@ -52,20 +56,32 @@ func (d *desks) take(key string) []*booking {
 	return batch
 }
 
-// pass lets the next one lead; those that are to be tried again come before others.
-func (d *desks) pass(key string, again ...*booking) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	waiting := append(again, d.waiting[key]...)
-	if len(waiting) == 0 {
-		delete(d.waiting, key)
-		return
+// settle tells those who came with a batch what became of it, and lets the next one lead.
+func (d *desks) settle(key string, batch []*booking, leader *booking, err error) {
+	for _, b := range batch {
+		if err != nil {
+			b.err = err
+		}
+		if b != leader {
+			b.turn <- false
+		}
 	}
-	d.waiting[key] = waiting
-	waiting[0].turn <- true
+	d.pass(key)
 }
 
-// leave takes back a booking that waits. What it was told at the same moment is returned.
+// pass lets the next one lead.
+func (d *desks) pass(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if waiting := d.waiting[key]; len(waiting) > 0 {
+		waiting[0].turn <- true
+		return
+	}
+	delete(d.waiting, key)
+}
+
+// leave takes back a booking that waits. What it was told at the same moment is returned. One that is being written stays charged, as
+// upstream's, until the quota controller counts anew.
 func (d *desks) leave(key string, b *booking) (leads, decided bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,30 +116,24 @@ func (p *Plugin) book(ctx context.Context, a admission.Attributes, c *charge) er
 			return apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)
 		}
 	}
-	batch := p.desks.take(key)
-	err := p.write(ctx, c.quota, batch)
-	if err != nil && ctx.Err() != nil { // of this request alone
-		p.desks.pass(key, slices.DeleteFunc(batch, func(other *booking) bool { return other == b })...)
-		return err
-	}
-	p.desks.pass(key)
-	for _, other := range batch {
-		if err != nil {
-			other.err = err
-		}
-		if other != b {
-			other.turn <- false
-		}
-	}
+	p.lead(ctx, key, b)
 	return b.err
+}
+
+// lead writes the charges that wait. That goes on when the request ends that leads: nobody could tell whether it was done, and others
+// wait for it, too.
+func (p *Plugin) lead(ctx context.Context, key string, b *booking) {
+	batch := p.desks.take(key)
+	err := error(apierrors.NewInternalError(errors.New("the quota could not be charged"))) // to the others, if this panics
+	defer func() { p.desks.settle(key, batch, b, err) }()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	err = p.write(ctx, b.charge.quota, batch)
 }
 
 // write adds the charges for which there is room, in the order in which they came, and leaves what comes of each in its booking.
 func (p *Plugin) write(ctx context.Context, to *corev1.ResourceQuota, batch []*booking) error {
-	for _, b := range batch {
-		b.err = nil // of a try that failed
-	}
-	return p.change(ctx, to, func(q *corev1.ResourceQuota) error {
+	err := p.change(ctx, to, func(q *corev1.ResourceQuota) error {
 		refused := errUnchanged
 		for _, b := range batch {
 			if b.err = b.charge.refusal(b.attributes, q); b.err == nil {
@@ -132,6 +142,13 @@ func (p *Plugin) write(ctx context.Context, to *corev1.ResourceQuota, batch []*b
 		}
 		return refused
 	})
+	if apierrors.IsNotFound(err) { // a quota that went away binds nobody, whatever was found in the one that was remembered
+		for _, b := range batch {
+			b.err = nil
+		}
+		return nil
+	}
+	return err
 }
 
 // change changes the status of a quota as it is stored. The change may be tried several times, and may end with errUnchanged, which is
@@ -144,7 +161,7 @@ func (p *Plugin) change(ctx context.Context, of *corev1.ResourceQuota, change fu
 		}
 		return q, change(q)
 	})
-	if errors.Is(err, errUnchanged) || apierrors.IsNotFound(err) { // a quota that went away binds nobody
+	if errors.Is(err, errUnchanged) {
 		return nil
 	}
 	return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +19,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/objects/objectstest"
 )
 
+var errPanics = errors.New("the store panics")
+
 // slow is a store in which each write of a status waits to be let go on.
 type slow struct {
 	*objectstest.Store
@@ -31,7 +32,14 @@ func (s *slow) UpdateStatus(ctx context.Context, r schema.GroupResource, namespa
 	s.begun <- struct{}{}
 	select {
 	case err := <-s.next:
-		if err != nil {
+		switch {
+		case errors.Is(err, errPanics):
+			panic(err)
+		case apierrors.IsNotFound(err): // memory has it still
+			obj, _ := s.Get(ctx, r, namespace, name)
+			_, _ = mutate(obj.DeepCopyObject().(kinds.Object))
+			return nil, err
+		case err != nil:
 			return nil, err
 		}
 	case <-ctx.Done():
@@ -61,7 +69,14 @@ func create(ctx context.Context, p *Plugin, i int) <-chan error {
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint("m", i)}}
 	a := admission.NewAttributesRecord(m, nil, corev1.SchemeGroupVersion.WithKind("ConfigMap"), "ns", m.Name,
 		corev1.SchemeGroupVersion.WithResource("configmaps"), "", admission.Create, nil, false, nil)
-	go func() { out <- p.Validate(ctx, a, nil) }()
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				out <- p.(error)
+			}
+		}()
+		out <- p.Validate(ctx, a, nil)
+	}()
 	return out
 }
 
@@ -108,40 +123,95 @@ func TestChargesAreWrittenTogether(t *testing.T) {
 	}
 }
 
-// TestChargesOutliveOthers: a request that ends, as it writes for others or waits, leaves these alone; what else goes wrong they share.
+// used is how much of the quota is booked.
+func (s *slow) used(t *testing.T) int64 {
+	t.Helper()
+	q, err := s.Get(t.Context(), kind, "ns", "q")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := q.(*corev1.ResourceQuota).Status.Used[corev1.ResourceConfigMaps]
+	return used.Value()
+}
+
+// together begins charges that are written together, the first of them leading, after one that is admitted.
+func together(t *testing.T, p *Plugin, s *slow, contexts ...context.Context) (outcomes []<-chan error) {
+	t.Helper()
+	before := create(t.Context(), p, 0)
+	<-s.begun
+	for i, ctx := range contexts {
+		outcomes = append(outcomes, create(ctx, p, i+1))
+		p.wait(i + 1)
+	}
+	s.next <- nil
+	if err := <-before; err != nil {
+		t.Fatal(err)
+	}
+	<-s.begun
+	return outcomes
+}
+
+// TestChargesOutliveOthers: requests that end, as they write for others, are written or wait, leave these alone.
 func TestChargesOutliveOthers(t *testing.T) {
 	p, s := slowPlugin(t, "8")
-	leading, endLeading := context.WithCancel(t.Context())
-	first := create(leading, p, 0)
-	<-s.begun
-	waiting, endWaiting := context.WithCancel(t.Context())
-	second := create(waiting, p, 1)
-	p.wait(1)
-	third := create(t.Context(), p, 2)
+	leads, endLeader := context.WithCancel(t.Context())
+	written, endWritten := context.WithCancel(t.Context())
+	waits, endWaiting := context.WithCancel(t.Context())
+	outcomes := together(t, p, s, leads, written, t.Context())
+	waiting, next := create(waits, p, 4), create(t.Context(), p, 5)
 	p.wait(2)
+	endWritten()
 	endWaiting()
-	if err := <-second; !apierrors.IsTimeout(err) {
-		t.Errorf("who waited: %v", err)
+	for _, outcome := range []<-chan error{outcomes[1], waiting} {
+		if err := <-outcome; !apierrors.IsTimeout(err) {
+			t.Errorf("who ended: %v", err)
+		}
 	}
-	endLeading()
-	if err := <-first; !errors.Is(err, context.Canceled) {
-		t.Errorf("who wrote: %v", err)
-	}
-	<-s.begun // for the third
-	fourth := create(t.Context(), p, 3)
-	p.wait(1)
+	endLeader() // which has begun to write
 	s.next <- nil
-	if err := <-third; err != nil {
-		t.Error(err)
-	}
 	<-s.begun
-	var others sync.WaitGroup
-	others.Go(func() { s.next <- errors.New("the store is ill") })
-	if err := <-fourth; err == nil || err.Error() != "the store is ill" {
-		t.Errorf("the fault of the store: %v", err)
+	s.next <- nil
+	for _, outcome := range []<-chan error{outcomes[0], outcomes[2], next} {
+		if err := <-outcome; err != nil {
+			t.Error(err)
+		}
 	}
-	others.Wait()
+	if used := s.used(t); used != 5 || s.Writes != 3 {
+		t.Errorf("%d are used, after %d writes", used, s.Writes)
+	}
 	if len(p.desks.waiting) != 0 {
 		t.Error("something is left")
+	}
+}
+
+// TestChargesShareFaults: what goes wrong as charges are written is told to all of them, and the next ones begin anew.
+func TestChargesShareFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault error
+		told  func(err error) bool
+	}{
+		"store": {errors.New("the store is ill"), func(err error) bool { return err != nil && err.Error() == "the store is ill" }},
+		"panic": {errPanics, func(err error) bool { return errors.Is(err, errPanics) || apierrors.IsInternalError(err) }},
+		"gone":  {apierrors.NewNotFound(kind, "q"), func(err error) bool { return err == nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, s := slowPlugin(t, "2")
+			outcomes := together(t, p, s, t.Context(), t.Context()) // of which memory has room for one
+			s.next <- c.fault
+			for _, outcome := range outcomes {
+				if err := <-outcome; !c.told(err) {
+					t.Errorf("told: %v", err)
+				}
+			}
+			after := create(t.Context(), p, 3)
+			<-s.begun
+			s.next <- nil
+			if err := <-after; err != nil {
+				t.Error(err)
+			}
+			if used := s.used(t); used != 2 || len(p.desks.waiting) != 0 {
+				t.Errorf("%d are used, %d wait", used, len(p.desks.waiting))
+			}
+		})
 	}
 }

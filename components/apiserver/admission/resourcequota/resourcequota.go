@@ -218,12 +218,16 @@ var errUnchanged = errors.New("nothing is to be written")
 
 // look tells whether there is room for a charge in the quota as it is stored.
 func (p *Plugin) look(ctx context.Context, a admission.Attributes, c *charge) error {
-	return p.change(ctx, c.quota, func(q *corev1.ResourceQuota) error {
+	err := p.change(ctx, c.quota, func(q *corev1.ResourceQuota) error {
 		if err := c.refusal(a, q); err != nil {
 			return err
 		}
 		return errUnchanged
 	})
+	if apierrors.IsNotFound(err) { // a quota that went away binds nobody
+		return nil
+	}
+	return err
 }
 
 // refusal is why there is no room for the charge. What a status tells has happened already.
