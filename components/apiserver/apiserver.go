@@ -232,7 +232,7 @@ func (s *Server) advertised() (net.IP, int) {
 		ip = address.IP
 	}
 	if ip.IsUnspecified() || ip.IsLoopback() && s.config.AdvertiseAddress == nil {
-		ip = firstAddress()
+		ip = s.config.reachable()
 	}
 	if ip.IsLoopback() && s.config.AdvertiseAddress == nil {
 		ip = nil
@@ -240,15 +240,28 @@ func (s *Server) advertised() (net.IP, int) {
 	return ip, address.Port
 }
 
-// firstAddress is an address of this machine that others can reach, or the loopback's.
-func firstAddress() net.IP {
+// reachable is an address of this machine, for who listens on all of them.
+func (c *Config) reachable() net.IP {
 	addresses, _ := net.InterfaceAddrs()
-	for _, a := range addresses {
-		if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() && n.IP.To4() != nil {
+	return firstAddress(addresses, c.BindAddress) // a listener would call each wildcard the one of IPv6
+}
+
+// firstAddress is the first that others can reach, if there is one of the same family as bound; else the loopback's.
+func firstAddress(all []net.Addr, bound net.IP) net.IP {
+	out := net.IPv4(127, 0, 0, 1)
+	for _, a := range all {
+		n, ok := a.(*net.IPNet)
+		if !ok || !n.IP.IsGlobalUnicast() {
+			continue
+		}
+		if (n.IP.To4() == nil) == (bound.To4() == nil) {
 			return n.IP
 		}
+		if out.IsLoopback() {
+			out = n.IP
+		}
 	}
-	return net.IPv4(127, 0, 0, 1)
+	return out
 }
 
 func (s *Server) makeFront() error {

@@ -41,3 +41,33 @@ func TestServiceRanges(t *testing.T) {
 		}
 	}
 }
+
+// TestFirstAddress: whoever listens everywhere is reached by the family that was asked for, if the machine has that.
+func TestFirstAddress(t *testing.T) {
+	of := func(cidrs ...string) (out []net.Addr) {
+		for _, text := range cidrs {
+			ip, n, err := net.ParseCIDR(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, &net.IPNet{IP: ip, Mask: n.Mask})
+		}
+		return out
+	}
+	local := []string{"127.0.0.1/8", "::1/128", "fe80::1/64"}
+	for _, c := range []struct {
+		all   []net.Addr
+		bound net.IP
+		want  string
+	}{
+		{of(append(local, "192.0.2.1/24", "2001:db8::1/64")...), net.IPv4zero, "192.0.2.1"},
+		{of(append(local, "192.0.2.1/24", "2001:db8::1/64")...), net.IPv6zero, "2001:db8::1"},
+		{of(append(local, "192.0.2.1/24")...), net.IPv6zero, "192.0.2.1"},
+		{of(append(local, "2001:db8::1/64", "2001:db8::2/64")...), net.IPv4zero, "2001:db8::1"},
+		{of(local...), net.IPv6zero, "127.0.0.1"},
+	} {
+		if got := firstAddress(c.all, c.bound); got.String() != c.want {
+			t.Errorf("%v, bound to %v: %v, want %s", c.all, c.bound, got, c.want)
+		}
+	}
+}

@@ -85,7 +85,8 @@ func (t *typer) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOpt
 		return nil, err
 	}
 	out := typed.AsTypedUnvalidated(v, d.Schema, d.TypeRef) //nolint:staticcheck // see typer
-	// Only of what it has converted structured merge asks without options. It allows no duplicates there, though it does in what is stored.
+	// Without options structured merge asks for what it has converted, and for the live object where it looks at what kubectl applied
+	// last. It allows no duplicates there, though it does in what is stored.
 	if len(options) == 0 {
 		if err := out.Validate(); err != nil {
 			return nil, err

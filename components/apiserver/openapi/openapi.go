@@ -24,7 +24,7 @@ type Server struct {
 	form      Form
 	content   atomic.Pointer[content]
 	elsewhere atomic.Pointer[elsewhere]
-	made      sync.Map // documentKey -> *document; what a change doesn't touch stays
+	made      sync.Map // documentKey -> *document; v3's of this server stay as long as a change doesn't touch them
 }
 
 // Form is what of the documents can be chosen. The zero value is that of the release.
@@ -134,19 +134,17 @@ func (c *content) info() object {
 	return object{"title": "Kubernetes", "version": version}
 }
 
-// forget gives up the documents that tell of something else than c does.
+// forget gives up the documents but those of v3 that tell of just what c does.
 func (c *content) forget() {
-	hashes := map[string]string{}
+	hashes := map[string]func() string{} // called for documents that were made, as they cost something
 	for _, o := range c.roots() {
-		hashes[o.place()] = c.rootHash(&o)
+		hashes[o.place()] = func() string { return c.rootHash(&o) }
+	}
+	for i := range c.groups {
+		hashes[c.groups[i].path()] = c.groups[i].hash
 	}
 	c.made.Range(func(key, made any) bool {
-		path := key.(documentKey).path
-		hash := hashes[path]
-		if g := c.find(path); g != nil {
-			hash = g.hash()
-		}
-		if made.(*document).hash != hash {
+		if hash := hashes[key.(documentKey).path]; hash == nil || made.(*document).hash != hash() {
 			c.made.CompareAndDelete(key, made)
 		}
 		return true

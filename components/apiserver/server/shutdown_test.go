@@ -50,7 +50,7 @@ func TestWatchGrace(t *testing.T) {
 	case err := <-done:
 		t.Fatalf("Run didn't wait: %v", err)
 	case end := <-ends:
-		t.Errorf("a watch ended %s before its turn", end)
+		t.Fatalf("a watch ended %s before its turn", end)
 	case <-time.After(2 * linger): // by when Run would have returned
 	}
 	for left := watches; left > 0; {
