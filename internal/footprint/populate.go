@@ -1,7 +1,6 @@
 package footprint
 
 import (
-	"os"
 	"syscall"
 	"time"
 	"unsafe"
@@ -42,21 +41,12 @@ func Populate() bool {
 	return true
 }
 
-// heapStart is any object of the heap, with a pointer so that it isn't put among tiny ones.
+// heapStart is anything that Go lays into its memory: as long as there is little of that, stacks and objects lie in the first step.
 type heapStart struct{ _ *byte }
 
 // populateCode maps the program's code, from the page cache.
 func populateCode() {
-	maps, err := os.Open("/proc/self/maps")
-	if err != nil {
-		return
-	}
-	defer maps.Close()
-	self, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		return
-	}
-	if parts := constant(maps, self); len(parts) > 0 { // what follows the code are tables, of which a start reads little
+	if parts := own(); len(parts) > 0 { // what follows the code are tables, of which a start reads little
 		populate(parts[0].from, parts[0].to-parts[0].from, unix.MADV_POPULATE_READ)
 	}
 }

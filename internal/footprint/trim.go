@@ -16,19 +16,24 @@ import (
 // collection of the heap. What can't be given back stays, without an error.
 func Trim() {
 	debug.FreeOSMemory()
+	for _, r := range own() {
+		// The kernel reads such pages from the file again, as nothing can have been written to them.
+		_, _, _ = unix.Syscall(unix.SYS_MADVISE, r.from, r.to-r.from, unix.MADV_DONTNEED)
+	}
+}
+
+// own finds the parts of the program's file that can't be written to, its code first; none if that can't be found out.
+func own() []region {
 	maps, err := os.Open("/proc/self/maps")
 	if err != nil {
-		return
+		return nil
 	}
 	defer maps.Close()
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
-		return
+		return nil
 	}
-	for _, r := range constant(maps, self) {
-		// The kernel reads such pages from the file again, as nothing can have been written to them.
-		_, _, _ = unix.Syscall(unix.SYS_MADVISE, r.from, r.to-r.from, unix.MADV_DONTNEED)
-	}
+	return constant(maps, self)
 }
 
 type region struct{ from, to uintptr }
