@@ -1,0 +1,124 @@
+package proxy
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+)
+
+// What a Service or slice is labelled with that another proxy serves, or that needs none.
+const (
+	labelProxyName = "service.kubernetes.io/service-proxy-name"
+	notOurs        = "!" + labelProxyName
+	notHeadless    = notOurs + ",!" + v1.IsHeadlessService
+)
+
+// watching is the informers of Run.
+type watching struct {
+	synced <-chan struct{} // closed when every object was told of
+	stop   func()
+}
+
+// watch tells events of Services, their endpoints and the own node, until ctx ends.
+func (p *Proxy) watch(ctx context.Context, events chan<- event) (*watching, error) {
+	send := func(e event) {
+		select {
+		case events <- e:
+		case <-ctx.Done():
+		}
+	}
+	selecting := func(label, field string) informers.SharedInformerOption {
+		return informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector, o.FieldSelector = label, field })
+	}
+	factory := func(label, field string) informers.SharedInformerFactory {
+		return informers.NewSharedInformerFactoryWithOptions(p.config.Client, p.config.ResyncPeriod,
+			selecting(label, field), informers.WithTransform(withoutManagedFields))
+	}
+	services, slices := factory(notOurs, ""), factory(notHeadless, "")
+	node := factory("", fields.OneTermEqualSelector(metav1.ObjectNameField, p.name).String())
+	factories := []informers.SharedInformerFactory{services, slices, node}
+
+	var told []cache.InformerSynced
+	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
+		services.Core().V1().Services().Informer(): handlers(func(svc *v1.Service, deleted bool) { send(serviceEvent(svc, deleted)) }),
+		slices.Discovery().V1().EndpointSlices().Informer(): handlers(func(s *discoveryv1.EndpointSlice, deleted bool) {
+			send(sliceEvent(s, deleted))
+		}),
+		node.Core().V1().Nodes().Informer(): handlers(func(n *v1.Node, deleted bool) {
+			if !deleted {
+				send(event{node: n})
+			}
+		}),
+	} {
+		registration, err := informer.AddEventHandler(handler)
+		if err != nil {
+			return nil, err
+		}
+		told = append(told, registration.HasSynced)
+	}
+	for _, f := range factories {
+		f.Start(ctx.Done())
+	}
+	synced := make(chan struct{})
+	go func() {
+		defer close(synced)
+		p.waitFor(ctx, told)
+	}()
+	return &watching{synced: synced, stop: func() {
+		for _, f := range factories {
+			f.Shutdown()
+		}
+		<-synced
+	}}, nil
+}
+
+// waitFor returns when all are true, or ctx ends. A start is made of such waits, so that it looks often.
+func (p *Proxy) waitFor(ctx context.Context, all []cache.InformerSynced) {
+	ticker := p.config.Clock.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		done := true
+		for _, synced := range all {
+			done = done && synced()
+		}
+		if done {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C():
+		}
+	}
+}
+
+// handlers has tell called for each object that comes, changes or goes.
+func handlers[T any](tell func(object T, deleted bool)) cache.ResourceEventHandler {
+	call := func(object any, deleted bool) {
+		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+			object = gone.Obj
+		}
+		if typed, ok := object.(T); ok {
+			tell(typed, deleted)
+		}
+	}
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { call(object, false) },
+		UpdateFunc: func(_, object any) { call(object, false) },
+		DeleteFunc: func(object any) { call(object, true) },
+	}
+}
+
+// withoutManagedFields saves the memory of what the proxy does not read.
+func withoutManagedFields(object any) (any, error) {
+	if accessor, ok := object.(metav1.Object); ok {
+		accessor.SetManagedFields(nil)
+	}
+	return object, nil
+}
