@@ -14,7 +14,7 @@ func main() {
 	os.Exit(command.Main(command.Program{
 		Name:    "node-routes",
 		Short:   "Keeps kernel routes to the pods of other nodes",
-		Example: "  node-routes --kubeconfig=/etc/kubernetes/kube-proxy.conf --hostname-override=node-1",
+		Example: "  node-routes --kubeconfig=/etc/kubernetes/node-routes.conf --hostname-override=node-1",
 		Config:  config,
 		Run: func(ctx context.Context) error {
 			r, err := routes.New(*config)

@@ -1,9 +1,12 @@
 package routes
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -17,13 +20,67 @@ type kernel struct{}
 
 var _ Table = kernel{}
 
-// Forward implements Table.
+// Forward implements Table. Packets that come from a pod and go to another one of the same bridge are routed, too; the
+// sender is not told of a shorter way.
 func (kernel) Forward() error {
-	const file = "/proc/sys/net/ipv4/ip_forward"
-	if data, err := os.ReadFile(file); err == nil && len(data) > 0 && data[0] == '1' {
-		return nil // it may be read-only, and is as it should be
+	return errors.Join(
+		setSysctl("net/ipv4/ip_forward", "1", true),
+		setSysctl("net/ipv6/conf/all/forwarding", "1", false),
+		setSysctl("net/ipv4/conf/all/send_redirects", "0", true),
+		setSysctl("net/ipv4/conf/default/send_redirects", "0", true),
+	)
+}
+
+// setSysctl writes a value that is not there yet; the file may be read-only where it is as it should be. What is not
+// required may be missing, as the files of IPv6 are on a machine without.
+func setSysctl(name, value string, required bool) error {
+	file := "/proc/sys/" + name
+	data, err := os.ReadFile(file)
+	if err == nil && strings.TrimSpace(string(data)) == value || errors.Is(err, os.ErrNotExist) && !required {
+		return nil
 	}
-	return os.WriteFile(file, []byte("1\n"), 0o600)
+	return os.WriteFile(file, []byte(value+"\n"), 0o600)
+}
+
+// Bridge implements Table.
+func (kernel) Bridge(name string) (string, error) {
+	link, err := netlink.LinkByName(name)
+	if errors.As(err, &netlink.LinkNotFoundError{}) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("interface %s: %w", name, err)
+	}
+	err = errors.Join(
+		// The value of conf/default at the bridge's creation may have been another one.
+		setSysctl("net/ipv4/conf/"+name+"/send_redirects", "0", true),
+		// Frames are routed, not filtered on the bridge: there a packet that is translated to the address of its sender would
+		// have to leave by the port that it came in by, which a bridge does not do. The settings are this network
+		// namespace's, and are there only where the module is loaded.
+		setSysctl("net/bridge/bridge-nf-call-iptables", "0", false),
+		setSysctl("net/bridge/bridge-nf-call-ip6tables", "0", false),
+	)
+	return link.Attrs().HardwareAddr.String(), err
+}
+
+// Watch implements Table.
+func (kernel) Watch(ctx context.Context, name string, changed chan<- struct{}) error {
+	updates := make(chan netlink.LinkUpdate)
+	if err := netlink.LinkSubscribe(updates, ctx.Done()); err != nil {
+		return err
+	}
+	go func() {
+		for update := range updates {
+			if update.Attrs().Name != name {
+				continue
+			}
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return nil
 }
 
 // List implements Table.

@@ -1,5 +1,6 @@
-// Package routes lets pods on different nodes reach each other by IP: for each other node it keeps a kernel route
-// from its pod CIDR to its internal address. Nodes must share a link.
+// Package routes is the pod network of a node: for each other node it keeps a kernel route from its pod CIDR to its
+// internal address, it gives packets of pods that leave the cluster the node's address, and it lets connections between
+// pods of one node pass the node's IP stack. Nodes must share a link.
 package routes
 
 import (
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -32,24 +34,30 @@ type Config struct {
 	HostnameOverride string
 	// Forward lets the machine forward packets, which a node must: they are its pods'.
 	Forward bool
-	// Resync is how often the kernel's routes are compared without a cause.
+	// PodBridge is the interface that the node's pods hang on. It need not exist yet.
+	PodBridge string
+	// Resync is how often the kernel's routes and rules are compared without a cause.
 	Resync time.Duration
 
-	// Injected by tests, instead of a kubeconfig, the kernel and the system's clock.
+	// Injected by tests, instead of a kubeconfig, the kernel and the system's clock. Without Forward there is no Filter.
 	Client kubernetes.Interface
 	Table  Table
+	Filter Filter
 	Clock  clock.WithTicker
 }
 
 // NewConfig returns the defaults.
-func NewConfig() *Config { return &Config{Forward: true, Resync: 30 * time.Second} }
+func NewConfig() *Config { return &Config{Forward: true, PodBridge: "cbr0", Resync: 30 * time.Second} }
 
 // AddFlags adds the flags of the program.
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "How to reach the API server.")
-	fs.StringVar(&c.HostnameOverride, "hostname-override", c.HostnameOverride, "Name of this node instead of the machine's host name.")
-	fs.BoolVar(&c.Forward, "forward", c.Forward, "Let this machine forward packets. A machine without pods, such as an API server's, need not.")
-	fs.DurationVar(&c.Resync, "sync-period", c.Resync, "How often routes are compared with the nodes without a cause.")
+	fs.StringVar(&c.HostnameOverride, "hostname-override", c.HostnameOverride,
+		"Name of this node instead of the machine's host name.")
+	fs.BoolVar(&c.Forward, "forward", c.Forward, "Let this machine forward packets, and translate those of its pods that "+
+		"leave the cluster. A machine without pods, such as an API server's, need not.")
+	fs.StringVar(&c.PodBridge, "pod-bridge", c.PodBridge, "The bridge that the pods of this node hang on.")
+	fs.DurationVar(&c.Resync, "sync-period", c.Resync, "How often routes and rules are compared with the nodes without a cause.")
 }
 
 // Route leads to a node's pods.
@@ -62,6 +70,10 @@ type Route struct {
 type Table interface {
 	// Forward lets the machine forward packets.
 	Forward() error
+	// Bridge returns the hardware address of an interface, or "" while it does not exist.
+	Bridge(name string) (string, error)
+	// Watch sends to changed, without blocking, whenever the interface comes, goes or changes, until ctx ends.
+	Watch(ctx context.Context, name string, changed chan<- struct{}) error
 	// List returns the routes that Set made.
 	List() ([]Route, error)
 	// Set adds a route or changes it.
@@ -98,6 +110,12 @@ func New(config Config) (*Routes, error) {
 	}
 	if config.Table == nil {
 		config.Table = kernel{}
+	}
+	if config.Filter == nil && config.Forward {
+		var err error
+		if config.Filter, err = newPacketFilter(); err != nil {
+			return nil, err
+		}
 	}
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
@@ -139,15 +157,20 @@ func (r *Routes) Run(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), nodes.Informer().HasSynced) {
 		return ctx.Err()
 	}
+	if r.config.Forward {
+		if err := r.config.Table.Watch(ctx, r.config.PodBridge, wake); err != nil {
+			return fmt.Errorf("watch the machine's interfaces: %w", err)
+		}
+	}
 	ticker := r.config.Clock.NewTicker(r.config.Resync)
 	defer ticker.Stop()
 	for {
 		all, err := nodes.Lister().List(labels.Everything())
 		if err == nil {
-			err = apply(r.config.Table, Wanted(all, r.name))
+			err = errors.Join(apply(r.config.Table, Wanted(all, r.name)), r.translate(ctx, all))
 		}
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Routes are not complete, will be retried")
+			klog.FromContext(ctx).Error(err, "Failed to sync routes; retrying")
 		}
 		select {
 		case <-ctx.Done():
@@ -165,11 +188,7 @@ func Wanted(nodes []*v1.Node, self string) []Route {
 		if node.Name == self {
 			continue
 		}
-		cidrs := node.Spec.PodCIDRs
-		if len(cidrs) == 0 && node.Spec.PodCIDR != "" {
-			cidrs = []string{node.Spec.PodCIDR}
-		}
-		for _, cidr := range cidrs {
+		for _, cidr := range podCIDRs(node) {
 			ip, network, err := net.ParseCIDR(cidr)
 			if err != nil {
 				continue // the API server does not admit such
@@ -183,6 +202,50 @@ func Wanted(nodes []*v1.Node, self string) []Route {
 		return cmp.Or(cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Via, b.Via))
 	})
 	return slices.Compact(routes)
+}
+
+func podCIDRs(node *v1.Node) []string {
+	if len(node.Spec.PodCIDRs) == 0 && node.Spec.PodCIDR != "" {
+		return []string{node.Spec.PodCIDR}
+	}
+	return node.Spec.PodCIDRs
+}
+
+// translate brings the packet filter up to date on a machine with pods.
+func (r *Routes) translate(ctx context.Context, nodes []*v1.Node) error {
+	if !r.config.Forward {
+		return nil
+	}
+	wanted := WantedTranslation(nodes, r.name)
+	mac, err := r.config.Table.Bridge(r.config.PodBridge)
+	if err != nil {
+		return err
+	}
+	wanted.BridgeMAC = mac
+	return r.config.Filter.Apply(ctx, wanted)
+}
+
+// WantedTranslation is what the node called self does to packets, but for its bridge.
+func WantedTranslation(nodes []*v1.Node, self string) Translation {
+	var t Translation
+	for _, node := range nodes {
+		for _, cidr := range podCIDRs(node) {
+			prefix, err := netip.ParsePrefix(cidr)
+			if err != nil {
+				continue // the API server does not admit such
+			}
+			t.Cluster = append(t.Cluster, prefix.Masked())
+			if node.Name == self {
+				t.Pods = append(t.Pods, prefix.Masked())
+			}
+		}
+		for _, address := range node.Status.Addresses {
+			if ip, err := netip.ParseAddr(address.Address); err == nil && address.Type == v1.NodeInternalIP {
+				t.Cluster = append(t.Cluster, netip.PrefixFrom(ip, ip.BitLen()))
+			}
+		}
+	}
+	return t
 }
 
 func internalIP(node *v1.Node, four bool) string {

@@ -56,6 +56,15 @@ type table struct {
 
 func (t *table) Forward() error { return t.still }
 
+func (t *table) Bridge(string) (string, error) { return "02:42:00:00:00:01", nil }
+
+func (t *table) Watch(context.Context, string, chan<- struct{}) error { return nil }
+
+// noFilter keeps the last translation.
+type noFilter struct{ last Translation }
+
+func (f *noFilter) Apply(_ context.Context, t Translation) error { f.last = t; return nil }
+
 func (t *table) List() ([]Route, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +112,7 @@ func TestApply(t *testing.T) {
 func TestRunFollowsNodes(t *testing.T) {
 	client := fake.NewClientset(node("me", "10.244.0.0/24", "10.0.0.1"), node("a", "10.244.1.0/24", "10.0.0.2"))
 	kept := &table{changed: make(chan []Route, 10)}
-	r, err := New(Config{HostnameOverride: "me", Client: client, Table: kept, Resync: time.Hour})
+	r, err := New(Config{HostnameOverride: "me", Client: client, Table: kept, Filter: &noFilter{}, Resync: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +150,8 @@ func TestForward(t *testing.T) {
 		changed := make(chan []Route, 1)
 		client := fake.NewClientset(node("a", "10.244.1.0/24", "10.0.0.2"))
 		r, err := New(Config{
-			HostnameOverride: "me", Client: client, Table: &table{changed: changed, still: errors.ErrUnsupported}, Resync: time.Hour, Forward: forward,
+			HostnameOverride: "me", Client: client, Table: &table{changed: changed, still: errors.ErrUnsupported}, Filter: &noFilter{},
+			Resync: time.Hour, Forward: forward,
 		})
 		if err != nil {
 			t.Fatal(err)
