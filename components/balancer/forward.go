@@ -1,0 +1,127 @@
+package balancer
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"net"
+	"slices"
+	"sync"
+
+	"k8s.io/klog/v2"
+)
+
+// tasks are goroutines that are waited for.
+type tasks struct{ sync.WaitGroup }
+
+// backend is one API server. It is safe for concurrent use.
+type backend struct {
+	address string
+
+	mu    sync.Mutex
+	ready bool
+	conns map[net.Conn]struct{} // to it
+}
+
+func newBackend(address string) *backend {
+	return &backend{address: address, conns: map[net.Conn]struct{}{}}
+}
+
+// set takes note of whether the backend is ready, and tells whether that is news.
+func (b *backend) set(ready bool) (changed bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	changed, b.ready = b.ready != ready, ready
+	return changed
+}
+
+func (b *backend) state() (ready bool, conns int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.ready, len(b.conns)
+}
+
+func (b *backend) add(conn net.Conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.conns[conn] = struct{}{}
+}
+
+func (b *backend) remove(conn net.Conn) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.conns, conn)
+}
+
+func (b *backend) closeAll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for conn := range b.conns {
+		_ = conn.Close()
+	}
+}
+
+// candidates are the backends in the order in which a connection tries them: ready ones first, of these the one with
+// the fewest connections. The others follow, as a check may lag behind.
+func (b *Balancer) candidates() []*backend {
+	type choice struct {
+		of    *backend
+		ready bool
+		conns int
+	}
+	var choices []choice
+	for _, backend := range b.backends {
+		ready, conns := backend.state()
+		choices = append(choices, choice{backend, ready, conns})
+	}
+	slices.SortStableFunc(choices, func(a, b choice) int {
+		if a.ready != b.ready {
+			return map[bool]int{true: -1, false: 1}[a.ready]
+		}
+		return cmp.Compare(a.conns, b.conns)
+	})
+	var order []*backend
+	for _, c := range choices {
+		order = append(order, c.of)
+	}
+	return order
+}
+
+// forward passes a connection on to the first backend that takes it.
+func (b *Balancer) forward(ctx context.Context, client net.Conn) {
+	defer client.Close()
+	dialer := net.Dialer{Timeout: b.config.Timeout}
+	for _, to := range b.candidates() {
+		server, err := dialer.DialContext(ctx, "tcp", to.address)
+		if err != nil {
+			klog.FromContext(ctx).V(2).Info("API server takes no connection", "backend", to.address, "err", err)
+			continue
+		}
+		to.add(server)
+		pass(ctx, client, server)
+		to.remove(server)
+		return
+	}
+}
+
+// pass copies bytes both ways until either side is closed or ctx ends. The end of one direction is passed on.
+func pass(ctx context.Context, client, server net.Conn) {
+	stop := context.AfterFunc(ctx, func() { _ = client.Close(); _ = server.Close() })
+	defer stop()
+	var copying sync.WaitGroup
+	for _, way := range [][2]net.Conn{{client, server}, {server, client}} {
+		copying.Go(func() {
+			from, to := way[0], way[1]
+			if _, err := io.Copy(to, from); err != nil {
+				_ = client.Close()
+				_ = server.Close()
+				return
+			}
+			if half, ok := to.(*net.TCPConn); ok {
+				_ = half.CloseWrite()
+			}
+		})
+	}
+	copying.Wait()
+	_ = server.Close()
+}
