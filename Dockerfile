@@ -26,6 +26,21 @@ FROM scratch AS node-routes
 COPY node-routes /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/node-routes"]
 
+# Runs where a cluster swaps the kube-proxy of its nodes for another; it needs the program nft, which the node has.
+FROM quintet/node-base:dev AS kube-proxy
+COPY kube-proxy /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/kube-proxy"]
+
+# Cluster DNS.
+FROM scratch AS coredns
+COPY coredns /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/coredns"]
+
+# Before several API servers.
+FROM scratch AS api-balancer
+COPY api-balancer /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/api-balancer"]
+
 FROM scratch AS quintet
 COPY quintet /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/quintet"]
@@ -38,10 +53,10 @@ FROM scratch AS testimage
 COPY testimage /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/testimage"]
 
-# A node: Docker engine, kubelet, node-routes, and the images that every pod or test needs. images/node/base makes
+# A node: Docker engine, kubelet, kube-proxy, the pod network, and the images that every pod or test needs. images/node/base makes
 # quintet/node-base. The engine's data is a volume, because overlay file systems do not stack.
 FROM quintet/node-base:dev AS node
-COPY kubelet node-routes node-init /usr/local/bin/
-COPY pause.tar testimage.tar /var/lib/quintet/images/
+COPY kubelet kube-proxy node-routes node-init /usr/local/bin/
+COPY pause.tar testimage.tar coredns.tar /var/lib/quintet/images/
 VOLUME /var/lib/docker
 ENTRYPOINT ["/usr/local/bin/node-init"]

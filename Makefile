@@ -38,19 +38,23 @@ help: ## Show this help
 build: ## Build all programs into bin/, static
 	@mkdir -p bin
 	go build -ldflags "-s -w $(STAMP)" -o bin/ ./cmd/...
+	go build -C components/dns -ldflags "-s -w" -o $(abspath bin)/ ./cmd/...
 
 .PHONY: test
 test: ## Run the unit tests (no Docker needed; tests that use it are skipped without)
 	go test $(UNIT)
+	go test -C components/dns ./...
 
 .PHONY: race
 race: ## Run the unit tests, and whole clusters in one process, under the race detector
 	CGO_ENABLED=1 go test -race $(RACE)
+	CGO_ENABLED=1 go test -C components/dns -race ./...
 
 .PHONY: lint
 lint: ## Vet and lint
 	test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { gofmt -l $$(git ls-files '*.go'); exit 1; }
 	go vet ./...
+	go vet -C components/dns ./...
 	$(LINT) staticcheck ./...
 
 .PHONY: generate

@@ -53,6 +53,9 @@ func Start(ctx context.Context, opts ...Option) (*Cluster, error) {
 			return nil, err
 		}
 	}
+	if err := config.check(); err != nil {
+		return nil, err
+	}
 	if _, bounded := ctx.Deadline(); !bounded {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, startTimeout)
@@ -80,8 +83,10 @@ func (s *start) steps() []step {
 		{"prepare", s.prepare},
 		{"start components", s.startMembers},
 		{"wait for the API server", s.guarded(APIServer, s.apiReady)},
+		{"deploy add-ons", s.guarded(APIServer, s.deployAddons)},
 		{"wait for the controllers", s.guarded(ControllerManager, s.controllersReady)},
 		{"wait for the nodes", s.guarded(Node, s.nodesReady)},
+		{"wait for cluster DNS", s.guarded(Node, s.dnsReady)},
 	}
 }
 
@@ -147,7 +152,9 @@ func (s *start) startMembers(ctx context.Context) error {
 		group.Go(func() error { return started.start(ctx, s.cluster.backend, member) })
 	}
 	group.Go(func() error {
-		for _, wave := range [][]backend.Member{s.pick(Etcd, APIServer), s.pick(ControllerManager, Scheduler, Routes)} {
+		for _, wave := range [][]backend.Member{
+			s.pick(Etcd, APIServer, APIBalancer), s.pick(ControllerManager, Scheduler, Routes),
+		} {
 			group, ctx := errgroup.WithContext(ctx)
 			for _, member := range wave {
 				group.Go(func() error { return started.start(ctx, s.cluster.backend, member) })

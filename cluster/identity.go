@@ -65,7 +65,9 @@ func (ids *identities) kubeconfig(cluster, server, user string, groups ...string
 	if err != nil {
 		return nil, err
 	}
-	return kubeconfig.Encode(cluster, server, ids.cluster.Cert, kubeconfig.Identity{User: user, Cert: pair.Cert, Key: pair.Key})
+	// Users of several clusters may be merged into one file, so that their entries need names of their own.
+	entry := cluster + "-" + user
+	return kubeconfig.Encode(cluster, server, ids.cluster.Cert, kubeconfig.Identity{User: entry, Cert: pair.Cert, Key: pair.Key})
 }
 
 func (ids *identities) etcdFiles(site backend.Site, member string) *files {
@@ -86,15 +88,18 @@ func (ids *identities) apiserverFiles(l *layout, member string) *files {
 	f.add("pki/front-proxy-ca.crt", ids.frontProxy.Cert, nil)
 	f.add("pki/sa.pub", ids.serviceAccounts.Cert, nil)
 	f.add("pki/sa.key", ids.serviceAccounts.Key, nil)
-	pair, err := ids.cluster.Serving("kube-apiserver",
-		"localhost", "127.0.0.1", member, l.site.Host(member), l.site.IP(member), l.apiHost(), firstServiceIP,
-		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
+	hosts := []string{
+		"localhost", "127.0.0.1", member, l.site.Host(member), l.apiMember(), l.site.Host(l.apiMember()),
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + clusterDomain,
+	}
+	hosts = append(hosts, l.site.IP(member), l.site.IP(l.apiMember()), serviceIP(1))
+	pair, err := ids.cluster.Serving("kube-apiserver", hosts...)
 	f.pair("pki/apiserver", pair, err)
 	pair, err = ids.cluster.Client("kube-apiserver-kubelet-client", "kubeadm:cluster-admins", "system:masters")
 	f.pair("pki/apiserver-kubelet-client", pair, err)
 	pair, err = ids.etcd.Client("kube-apiserver-etcd-client")
 	f.pair("pki/apiserver-etcd-client", pair, err)
-	f.kubeconfig(adminConf, l, "https://"+l.site.Endpoint(member, apiserverPort), "kubernetes-admin", "system:masters")
+	f.kubeconfig(adminConf, l, l.adminURL(), "kubernetes-admin", "system:masters")
 	return f
 }
 
@@ -117,13 +122,18 @@ func (ids *identities) nodeFiles(l *layout, member string) *files {
 	pair, err := ids.cluster.Serving("system:node:"+member, member, l.site.Host(member), l.site.IP(member))
 	f.pair("pki/kubelet", pair, err)
 	f.kubeconfig("kubelet.conf", l, l.apiURL(), "system:node:"+member, "system:nodes")
-	f.kubeconfig("kube-proxy.conf", l, l.apiURL(), "system:kube-proxy")
+	return f
+}
+
+func (ids *identities) balancerFiles() *files {
+	f := newFiles()
+	f.add("pki/ca.crt", ids.cluster.Cert, nil)
 	return f
 }
 
 func (ids *identities) routesFiles(l *layout) *files {
 	f := newFiles()
-	f.kubeconfig("kube-proxy.conf", l, l.apiURL(), "system:kube-proxy")
+	f.kubeconfig("node-routes.conf", l, l.apiURL(), proxyUser)
 	return f
 }
 

@@ -20,15 +20,9 @@ const (
 	managerPort    = 10257
 	schedulerPort  = 10259
 
-	podCIDR        = "10.244.0.0/16"
-	serviceCIDR    = "10.96.0.0/16"
-	firstServiceIP = "10.96.0.1"
-
 	adminConf = "admin.conf"
 	etcdData  = "/var/lib/etcd"
 	kubelets  = "/var/lib/kubelet"
-	// apiName is the host name that stands for all API servers.
-	apiName = "apiserver"
 )
 
 // layout is a cluster on paper: which members there are, and with what arguments and files. It starts nothing.
@@ -62,19 +56,29 @@ func (c *config) names(component Component) []string {
 		return list("controller-manager", 0, 1)
 	case Scheduler:
 		return list("scheduler", 0, 1)
+	case APIBalancer:
+		if c.apiservers == 1 {
+			return nil
+		}
+		return list("api-balancer", 0, 1)
 	case Routes:
-		if c.inProcess || len(c.names(Node)) == 0 {
+		if !c.hasPodNetwork() {
 			return nil // there are no pods to lead to
 		}
 		return list(routesPrefix, 0, c.apiservers)
-	default:
+	case Node:
 		return list("node", 1, c.nodes)
+	default:
+		return nil // KubeProxy is a process of nodes, DNS is pods
 	}
 }
 
+// hasPodNetwork tells whether pods are real.
+func (c *config) hasPodNetwork() bool { return !c.inProcess && len(c.names(Node)) > 0 }
+
 // placements tells the back end what will be there.
 func (c *config) placements() []backend.Placement {
-	ports := map[Component]int{APIServer: apiserverPort, Etcd: etcdClientPort}
+	ports := map[Component]int{APIServer: apiserverPort, APIBalancer: apiserverPort, Etcd: etcdClientPort}
 	if c.inProcess {
 		ports[Node] = kubeletPort // the API server must find many on one address
 	}
@@ -96,7 +100,10 @@ func (l *layout) members() ([]backend.Member, error) {
 	makers := []struct {
 		component Component
 		make      func(name string) (backend.Member, *files)
-	}{{Etcd, l.etcd}, {APIServer, l.apiserver}, {ControllerManager, l.controllerManager}, {Scheduler, l.scheduler}, {Routes, l.routes}, {Node, l.node}}
+	}{
+		{Etcd, l.etcd}, {APIServer, l.apiserver}, {APIBalancer, l.apiBalancer}, {ControllerManager, l.controllerManager},
+		{Scheduler, l.scheduler}, {Routes, l.routes}, {Node, l.node},
+	}
 	for _, maker := range makers {
 		for _, name := range l.config.names(maker.component) {
 			member, files := maker.make(name)
@@ -104,7 +111,7 @@ func (l *layout) members() ([]backend.Member, error) {
 				return nil, fmt.Errorf("%s: %w", name, files.err)
 			}
 			member.Name, member.Component, member.Files = name, string(maker.component), files.content
-			member.Image = l.config.images[maker.component]
+			member.Image = l.config.image(maker.component)
 			member.Args = append(member.Args, l.config.args[maker.component]...)
 			members = append(members, member)
 		}
@@ -169,7 +176,6 @@ func (l *layout) apiserver(name string) (backend.Member, *files) {
 	return backend.Member{
 		Program: "kube-apiserver",
 		Port:    apiserverPort,
-		Aliases: []string{apiName},
 		Args:    append(args, l.storage(file)...),
 	}, l.ids.apiserverFiles(l, name)
 }
@@ -203,7 +209,7 @@ func (l *layout) controllerManager(name string) (backend.Member, *files) {
 			"--authentication-tolerate-lookup-failure=true", // it may be there before the API server
 			"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, managerPort),
 			"--leader-elect=false", // there is one; waiting for the lease of its killed self would take 15 s
-			"--allocate-node-cidrs=true", "--cluster-cidr=" + podCIDR, "--node-cidr-mask-size=24",
+			"--allocate-node-cidrs=true", "--cluster-cidr=" + podCIDR,
 			"--root-ca-file=" + file("pki/ca.crt"),
 			"--cluster-signing-cert-file=" + file("pki/ca.crt"), "--cluster-signing-key-file=" + file("pki/ca.key"),
 			"--use-service-account-credentials=true",
@@ -242,7 +248,7 @@ func (l *layout) routes(name string) (backend.Member, *files) {
 	return backend.Member{
 		Program: "node-routes",
 		Beside:  server,
-		Args:    []string{"--kubeconfig=" + l.files(name)("kube-proxy.conf"), "--hostname-override=" + server, "--forward=false"},
+		Args:    []string{"--kubeconfig=" + l.files(name)("node-routes.conf"), "--hostname-override=" + server, "--forward=false"},
 	}, l.ids.routesFiles(l)
 }
 
@@ -261,23 +267,17 @@ func (l *layout) node(name string) (backend.Member, *files) {
 	} else {
 		args = append(args, "--runtime=docker", "--pod-infra-container-image=quintet/pause:dev", "--root-dir="+kubelets)
 	}
-	if l.config.without[ControllerManager] {
-		// Nobody gives the node a range of pod addresses.
-		args = append(args, fmt.Sprintf("--pod-cidr=10.244.%d.0/24", slices.Index(l.config.names(Node), name)))
+	if l.config.without[ControllerManager] { // which would give the node its ranges of pod addresses
+		args = append(args, "--pod-cidr="+nodePodCIDR(slices.Index(l.config.names(Node), name)))
 	}
-	return backend.Member{Program: "kubelet", Args: args, Data: []string{kubelets}, Machine: true}, f
-}
-
-func (l *layout) kubeletConfiguration(name string) []byte {
-	return fmt.Appendf(nil, `apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-port: %s
-authentication:
-  anonymous: {enabled: false}
-  webhook: {enabled: true}
-  x509: {clientCAFile: %s}
-authorization: {mode: Webhook}
-`, l.port(name, kubeletPort), l.files(name)("pki/ca.crt"))
+	member := backend.Member{Program: "kubelet", Args: args, Data: []string{kubelets}, Machine: true}
+	if !l.config.inProcess {
+		l.nodeServices(f, name)
+	}
+	if name == l.config.names(Node)[0] {
+		member.Publish = l.config.publish
+	}
+	return member, f
 }
 
 // bind is the address that members listen on.
@@ -288,14 +288,22 @@ func (l *layout) bind() string {
 	return "0.0.0.0"
 }
 
-// apiHost is the name by which members reach the API servers.
-func (l *layout) apiHost() string {
-	return l.site.Balanced(apiName, l.config.names(APIServer))
+// apiMember is what clients of the API are led to: the balancer, or the only API server.
+func (l *layout) apiMember() string {
+	if balancers := l.config.names(APIBalancer); len(balancers) > 0 {
+		return balancers[0]
+	}
+	return l.config.names(APIServer)[0]
 }
 
+// apiURL is the address of the API inside the cluster.
 func (l *layout) apiURL() string {
-	return "https://" + net.JoinHostPort(l.apiHost(), l.port(l.config.names(APIServer)[0], apiserverPort))
+	member := l.apiMember()
+	return "https://" + net.JoinHostPort(l.site.Host(member), l.port(member, apiserverPort))
 }
+
+// adminURL is the address of the API on this machine.
+func (l *layout) adminURL() string { return "https://" + l.site.Endpoint(l.apiMember(), apiserverPort) }
 
 func (l *layout) port(member string, usual int) string {
 	return strconv.Itoa(l.site.Port(member, usual))

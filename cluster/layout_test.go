@@ -10,9 +10,9 @@ import (
 // nowhere is a site of members that never are.
 type nowhere struct{ backend.Site }
 
-func (nowhere) Dir(member string) string         { return "/" + member }
-func (nowhere) Balanced(string, []string) string { return "api" }
-func (nowhere) Port(_ string, usual int) int     { return usual }
+func (nowhere) Dir(member string) string     { return "/" + member }
+func (nowhere) Host(member string) string    { return member }
+func (nowhere) Port(_ string, usual int) int { return usual }
 
 // TestSchedulersArentProfiled: in a process of others, and in containers, no scheduler looks for what its goroutines wait for.
 func TestSchedulersArentProfiled(t *testing.T) {

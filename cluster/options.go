@@ -3,6 +3,7 @@ package cluster
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 )
@@ -11,19 +12,26 @@ import (
 type Component string
 
 // The components, by the names of upstream's programs; a Node is the machine with its Docker engine and kubelet. Routes
-// stands beside each API server of containers and leads it to the pods: webhooks, extension servers, the proxy verb.
+// is the pod network: it runs on nodes, and beside each API server of containers, which it leads to the pods (webhooks,
+// extension servers, the proxy verb). KubeProxy runs on the nodes, DNS in pods. APIBalancer stands before several API
+// servers.
 const (
 	Etcd              Component = "etcd"
 	APIServer         Component = "kube-apiserver"
+	APIBalancer       Component = "api-balancer"
 	ControllerManager Component = "kube-controller-manager"
 	Scheduler         Component = "kube-scheduler"
 	Routes            Component = "node-routes"
 	Node              Component = "node"
+	KubeProxy         Component = "kube-proxy"
+	DNS               Component = "coredns"
 )
 
 // Components lists all components in the order in which a write travels.
 func Components() []Component {
-	return []Component{Etcd, APIServer, ControllerManager, Scheduler, Routes, Node}
+	return []Component{
+		Etcd, APIServer, APIBalancer, ControllerManager, Scheduler, Routes, Node, KubeProxy, DNS,
+	}
 }
 
 // Store is what an in-process API server keeps its objects in.
@@ -48,17 +56,17 @@ type config struct {
 	without    map[Component]bool
 	inProcess  bool
 	store      Store
+	storeSet   bool
 	detached   bool
+	publish    map[int]int // ports of this machine to node ports
 	progress   func(Event)
 }
 
 func newConfig(name string) *config {
 	return &config{
 		name: name, nodes: 1, apiservers: 1, etcds: 1, store: Memory,
-		images: map[Component]string{
-			Etcd: "quintet/etcd:dev", APIServer: "quintet/kube-apiserver:dev", Scheduler: "quintet/kube-scheduler:dev",
-			ControllerManager: "quintet/kube-controller-manager:dev", Routes: "quintet/node-routes:dev", Node: "quintet/node:dev",
-		},
+		images:   map[Component]string{},
+		publish:  map[int]int{},
 		args:     map[Component][]string{},
 		without:  map[Component]bool{},
 		progress: func(Event) {},
@@ -102,7 +110,34 @@ func count(what string, least, n int, set func(*config)) Option {
 	}
 }
 
-// WithImage runs a component from another image, which must have upstream's program on its path.
+// image is what a component runs from.
+func (c *config) image(component Component) string {
+	if ref, ok := c.images[component]; ok {
+		return ref
+	}
+	return "quintet/" + string(component) + ":dev"
+}
+
+// WithPublishedPort makes a node port reachable at a port of 127.0.0.1 of this machine, through the first node. It is
+// how programs on this machine, and on others through it, use a Service.
+func WithPublishedPort(hostPort, nodePort int) Option {
+	return func(c *config) error {
+		if hostPort < 1 || hostPort > 65535 || nodePort < 1 || nodePort > 65535 {
+			return fmt.Errorf("published port %d:%d: ports are between 1 and 65535", hostPort, nodePort)
+		}
+		if taken, ok := c.publish[hostPort]; ok && taken != nodePort {
+			return fmt.Errorf("published port %d:%d: port %d is published already", hostPort, nodePort, hostPort)
+		}
+		c.publish[hostPort] = nodePort
+		return nil
+	}
+}
+
+// WithoutDNS leaves cluster DNS out: names of Services don't resolve, and a start need not wait for it.
+func WithoutDNS() Option { return Without(DNS) }
+
+// WithImage runs a component from another image, which must have upstream's program on its path. KubeProxy then runs as
+// a DaemonSet, as kubeadm has it, instead of as a process of the node.
 func WithImage(component Component, ref string) Option {
 	return func(c *config) error {
 		if err := known(component); err != nil {
@@ -130,8 +165,11 @@ func Without(component Component) Option {
 		if err := known(component); err != nil {
 			return err
 		}
-		if component == APIServer {
+		switch component {
+		case APIServer:
 			return errors.New("a cluster needs its API server")
+		case APIBalancer:
+			return errors.New("several API servers need their balancer; a single one has none")
 		}
 		c.without[component] = true
 		return nil
@@ -149,7 +187,7 @@ func WithStore(store Store) Option {
 		if store != Memory && store != EmbeddedEtcd {
 			return fmt.Errorf("store %q: %s or %s", store, Memory, EmbeddedEtcd)
 		}
-		c.store = store
+		c.store, c.storeSet = store, true
 		return nil
 	}
 }
@@ -162,6 +200,35 @@ func Detached() Option {
 // WithProgress is told every step. report is called from one goroutine at a time and must not block.
 func WithProgress(report func(Event)) Option {
 	return func(c *config) error { c.progress = report; return nil }
+}
+
+// check refuses options that exclude each other or that nothing would come of.
+func (c *config) check() error {
+	if !c.inProcess {
+		if c.storeSet {
+			return fmt.Errorf("store %s: only a cluster in process has a choice; one of containers keeps its objects in etcd", c.store)
+		}
+		if len(c.publish) > 0 && (c.nodes == 0 || c.without[Node]) {
+			return errors.New("published ports: the cluster has no node")
+		}
+		return nil
+	}
+	switch {
+	case c.detached:
+		return errors.New("detached: a cluster in process ends with its process")
+	case len(c.images) > 0:
+		return fmt.Errorf("image of %s: a cluster in process runs no images", slices.Sorted(maps.Keys(c.images))[0])
+	case c.etcds > 1:
+		return fmt.Errorf("%d etcd members: a cluster in process has one", c.etcds)
+	case len(c.publish) > 0:
+		return errors.New("published ports: the nodes of a cluster in process are hollow")
+	}
+	for _, component := range []Component{KubeProxy, DNS, Routes} {
+		if len(c.args[component]) > 0 {
+			return fmt.Errorf("arguments of %s: a cluster in process has none, as its pods only pretend", component)
+		}
+	}
+	return nil
 }
 
 func known(component Component) error {

@@ -11,6 +11,7 @@ import (
 	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
+	"quintet.dev/quintet/components/balancer"
 	"quintet.dev/quintet/components/controllers"
 	"quintet.dev/quintet/components/etcd"
 	"quintet.dev/quintet/components/kubelet"
@@ -46,6 +47,16 @@ func programs(store storage.Store) map[string]inprocess.Program {
 				config.Store = store
 			}
 			return apiserver.New(config)
+		}),
+		"api-balancer": program(func(p inprocess.Process) (runner, error) {
+			config := balancer.NewConfig()
+			if err := parse("api-balancer", config.AddFlags, p.Args); err != nil {
+				return nil, err
+			}
+			if p.Listener != nil {
+				_ = p.Listener.Close() // the balancer listens by itself
+			}
+			return balancer.New(*config)
 		}),
 		"kube-controller-manager": program(func(p inprocess.Process) (runner, error) {
 			config := controllers.DefaultConfig()

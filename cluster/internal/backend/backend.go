@@ -24,8 +24,6 @@ type Member struct {
 	Files map[string][]byte
 	// Port is the usual port on which this process must reach the member; 0 for none.
 	Port int
-	// Aliases are further names of the member inside the cluster.
-	Aliases []string
 	// Data are directories that the program writes to and that outlive a restart.
 	Data []string
 	// Beside names the member whose network this one shares, to arrange it; "" for a network of its own. It is started
@@ -33,6 +31,8 @@ type Member struct {
 	Beside string
 	// Machine marks a node that runs containers of its own.
 	Machine bool
+	// Publish maps further ports of this machine to ports of the member.
+	Publish map[int]int
 }
 
 // Site tells where members are, before they are started, so that arguments and certificates can name it.
@@ -41,9 +41,6 @@ type Site interface {
 	Dir(member string) string
 	// Host is the name or address under which other members reach the member.
 	Host(member string) string
-	// Balanced is a name under which other members reach any of the given ones that runs; the members carry the
-	// name among their Aliases.
-	Balanced(name string, members []string) string
 	// IP is the member's address.
 	IP(member string) string
 	// Port is the port that stands for a component's usual one.

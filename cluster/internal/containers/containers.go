@@ -4,6 +4,7 @@ package containers
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -35,6 +36,7 @@ type Config struct {
 // Containers is a backend.Backend.
 type Containers struct {
 	config   Config
+	start    string // of this start, so that a start that fails removes nothing of another one; "" for what was attached to
 	docker   *testcontainers.DockerClient
 	provider *testcontainers.DockerProvider
 
@@ -64,7 +66,9 @@ func New(ctx context.Context, c Config) (*Containers, error) {
 		_ = docker.Close()
 		return nil, fmt.Errorf("connect to Docker: %w", err)
 	}
-	return &Containers{config: c, docker: docker, provider: provider, members: map[string]place{}, privileges: likelyPrivileges()}, nil
+	return &Containers{
+		config: c, start: rand.Text(), docker: docker, provider: provider, members: map[string]place{}, privileges: likelyPrivileges(),
+	}, nil
 }
 
 // connect opens a client. Testcontainers' own clean-up is a container whose image would have to be pulled, and it
@@ -99,16 +103,19 @@ var introduce sync.Once
 
 // Prepare makes the network and reserves addresses and ports.
 func (c *Containers) Prepare(ctx context.Context, members []backend.Placement) (backend.Site, error) {
-	subnet, err := c.createNetwork(ctx)
+	made, err := c.createNetwork(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.network = subnet
+	c.network = made
+	if len(members) > maxMembers {
+		return nil, fmt.Errorf("%d members: a cluster of containers has at most %d", len(members), maxMembers)
+	}
 	var free ports
 	defer free.release()
-	ip := subnet.Addr().Next() // the network's own address; the next is the gateway's
+	ip := made.Addr().Next() // the network's own; the next is the gateway's
 	for _, m := range members {
 		ip = ip.Next()
 		p := place{ip: ip}
@@ -143,6 +150,9 @@ func (p *ports) release() {
 
 // Close removes the cluster's containers, their volumes, and its network.
 func (c *Containers) Close(ctx context.Context) error {
+	if c.start != "" {
+		return remove(ctx, c.docker, LabelRun+"="+c.start)
+	}
 	return remove(ctx, c.docker, LabelCluster+"="+c.config.Cluster)
 }
 
@@ -162,11 +172,10 @@ func (c *Containers) place(member string) place {
 // site is a backend.Site: members are hosts with usual ports on one network.
 type site struct{ c *Containers }
 
-func (site) Dir(string) string                         { return rootDir }
-func (s site) Host(member string) string               { return s.c.containerName(member) }
-func (s site) IP(member string) string                 { return s.c.place(member).ip.String() }
-func (s site) Balanced(name string, _ []string) string { return s.c.containerName(name) }
-func (site) Port(_ string, usual int) int              { return usual }
+func (site) Dir(string) string            { return rootDir }
+func (s site) Host(member string) string  { return s.c.containerName(member) }
+func (s site) IP(member string) string    { return s.c.place(member).ip.String() }
+func (site) Port(_ string, usual int) int { return usual }
 func (s site) Endpoint(member string, _ int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.c.place(member).published))
 }

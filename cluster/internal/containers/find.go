@@ -65,6 +65,7 @@ func Attach(ctx context.Context, cluster string) (*Containers, map[string]backen
 	if err != nil {
 		return nil, nil, err
 	}
+	c.start = "" // all of the cluster is meant
 	instances := map[string]backend.Instance{}
 	for _, f := range found {
 		instances[f.Member] = &instance{docker: c.docker, name: f.Member, id: f.ID}

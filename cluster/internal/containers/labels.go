@@ -7,6 +7,8 @@ const (
 	LabelMember    = "io.quintet.member"
 	// LabelOwner tells who removes the cluster: OwnerUser, or the process named by owner.Self.
 	LabelOwner = "io.quintet.owner"
+	// LabelRun tells one start from others of the same cluster name.
+	LabelRun = "io.quintet.run"
 )
 
 // OwnerUser owns clusters that outlive the process which started them.

@@ -15,7 +15,10 @@ import (
 // Clusters' networks are the /24 blocks of 10.213.0.0/16. Members have fixed addresses, so that certificates and
 // arguments can name them before they start and a restart keeps them; Docker allows that only where it was given the
 // subnet.
-const blocks = 256
+const (
+	blocks     = 256
+	maxMembers = 250
+)
 
 func block(i uint32) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 213, byte(i % blocks), 0}), 24)
@@ -39,11 +42,20 @@ func (c *Containers) createNetwork(ctx context.Context) (netip.Prefix, error) {
 			return subnet, nil
 		}
 		if !taken(err) {
-			return netip.Prefix{}, fmt.Errorf("create network %s: %w", c.networkName(), err)
+			return netip.Prefix{}, c.explainNetwork(err)
 		}
 		last = err
 	}
-	return netip.Prefix{}, fmt.Errorf("create network %s: no free block in 10.213.0.0/16; `quintet down --all` frees what old clusters hold: %w", c.networkName(), last)
+	return netip.Prefix{}, fmt.Errorf("create network %s: no free block in 10.213.0.0/16; `quintet down --all` frees what "+
+		"old clusters hold: %w", c.networkName(), last)
+}
+
+// explainNetwork says what to do where a network can't be made.
+func (c *Containers) explainNetwork(err error) error {
+	if strings.Contains(err.Error(), "already exists") {
+		return fmt.Errorf("a cluster %s is being started by another process; choose another name: %w", c.config.Cluster, err)
+	}
+	return fmt.Errorf("create network %s: %w", c.networkName(), err)
 }
 
 // taken tells whether the engine refused a subnet because something else uses it.
@@ -54,5 +66,5 @@ func taken(err error) bool {
 }
 
 func (c *Containers) labels() map[string]string {
-	return map[string]string{LabelCluster: c.config.Cluster, LabelOwner: c.config.Owner}
+	return map[string]string{LabelCluster: c.config.Cluster, LabelOwner: c.config.Owner, LabelRun: c.start}
 }

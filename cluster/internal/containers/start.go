@@ -107,12 +107,18 @@ func (c *Containers) request(m backend.Member, p privileges, copyFiles func(cont
 
 // hostConfig gives the container its port on this machine, and what it may do.
 func (c *Containers) hostConfig(m backend.Member, p privileges) func(*container.HostConfig) {
-	published := c.place(m.Name).published
+	published := maps.Clone(m.Publish)
+	if port := c.place(m.Name).published; port != 0 {
+		if published == nil {
+			published = map[int]int{}
+		}
+		published[port] = m.Port
+	}
 	return func(host *container.HostConfig) {
-		if published != 0 {
-			host.PortBindings = network.PortMap{containerPort(m.Port): []network.PortBinding{
-				{HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1}), HostPort: strconv.Itoa(published)},
-			}}
+		host.PortBindings = network.PortMap{}
+		for here, there := range published {
+			host.PortBindings[containerPort(there)] = append(host.PortBindings[containerPort(there)],
+				network.PortBinding{HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1}), HostPort: strconv.Itoa(here)})
 		}
 		if m.Beside != "" {
 			host.NetworkMode = container.NetworkMode("container:" + c.containerName(m.Beside))
@@ -126,11 +132,8 @@ func (c *Containers) hostConfig(m backend.Member, p privileges) func(*container.
 
 // attach gives the container its address and names on the cluster's network.
 func (c *Containers) attach(request *testcontainers.ContainerRequest, m backend.Member) {
-	where, aliases := c.place(m.Name), []string{m.Name}
-	for _, alias := range m.Aliases {
-		aliases = append(aliases, c.containerName(alias))
-	}
-	request.Networks, request.NetworkAliases = []string{c.networkName()}, map[string][]string{c.networkName(): aliases}
+	where := c.place(m.Name)
+	request.Networks, request.NetworkAliases = []string{c.networkName()}, map[string][]string{c.networkName(): {m.Name}}
 	request.EndpointSettingsModifier = func(endpoints map[string]*network.EndpointSettings) {
 		for _, endpoint := range endpoints {
 			endpoint.IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: where.ip}
@@ -138,6 +141,9 @@ func (c *Containers) attach(request *testcontainers.ContainerRequest, m backend.
 	}
 	if where.published != 0 {
 		request.ExposedPorts = []string{containerPort(m.Port).String()}
+	}
+	for _, port := range m.Publish {
+		request.ExposedPorts = append(request.ExposedPorts, containerPort(port).String())
 	}
 }
 

@@ -165,9 +165,9 @@ func (s site) Dir(member string) string {
 	return filepath.Join(s.b.dir, member)
 }
 
-func (site) Host(string) string               { return "127.0.0.1" }
-func (site) IP(string) string                 { return "127.0.0.1" }
-func (site) Balanced(string, []string) string { return "127.0.0.1" }
+func (site) Host(string) string  { return "127.0.0.1" }
+func (site) IP(string) string    { return "127.0.0.1" }
+func (site) IPs(string) []string { return []string{"127.0.0.1"} }
 
 // Port is 0 for a port that was not asked for in the Placement: programs then serve nothing.
 func (s site) Port(member string, usual int) int {

@@ -3,10 +3,12 @@ package boot
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -18,15 +20,19 @@ const (
 	imageDir      = "/var/lib/quintet/images"
 	// loadedDir lies on the engine's volume: what is remembered there is as old as the images themselves.
 	loadedDir        = "/var/lib/docker/quintet-loaded"
-	routesKubeconfig = "/etc/kubernetes/kube-proxy.conf"
+	configDir        = "/etc/kubernetes"
 	dockerReadyAfter = 30 * time.Second
 )
 
 const usage = `node-init runs as the entry point of a node container:
 
   node-init [kubelet flags...]          boot the node; the flags are the kubelet's
-  node-init stop|start|restart SERVICE  inside a running node: kubelet, node-routes or dockerd
+  node-init stop|start|restart SERVICE  inside a running node: kubelet, kube-proxy, node-routes or dockerd
   node-init status                      services and their state
+
+A service other than the kubelet and dockerd runs where it has a kubeconfig: /etc/kubernetes/<service>.conf. Further
+arguments of it stand in /etc/kubernetes/args/<service>, one a line. Where it has a configuration file,
+/etc/kubernetes/<service>.yaml, that names the kubeconfig.
 `
 
 // Main is the program: args are the kubelet's flags, or a verb for a node-init that runs already.
@@ -72,7 +78,11 @@ func boot(ctx context.Context, kubeletArgs []string) error {
 	if err := loadImages(ctx, dockerSocket, imageDir, loadedDir); err != nil {
 		return err
 	}
-	for _, s := range nodeServices(kubeletArgs) {
+	services, err := nodeServices(configDir, kubeletArgs)
+	if err != nil {
+		return err
+	}
+	for _, s := range services {
 		if err := supervisor.add(s); err != nil {
 			return err
 		}
@@ -89,20 +99,44 @@ func dockerdCommand() []string {
 	}
 }
 
-// nodeServices lists what runs beside the engine; without a kubeconfig for it there is no node-routes.
-func nodeServices(kubeletArgs []string) []service {
+// nodeServices lists what runs beside the engine: the kubelet, and each service that has a kubeconfig in dir.
+func nodeServices(dir string, kubeletArgs []string) ([]service, error) {
 	services := []service{{name: "kubelet", argv: append([]string{"kubelet"}, kubeletArgs...), output: os.Stderr}}
-	if _, err := os.Stat(routesKubeconfig); err == nil {
-		services = append(services, service{
-			name:   "node-routes",
-			argv:   append([]string{"node-routes", "--kubeconfig=" + routesKubeconfig}, hostnameOverride(kubeletArgs)...),
-			output: os.Stderr,
-		})
+	for _, name := range []string{"node-routes", "kube-proxy"} {
+		kubeconfig := filepath.Join(dir, name+".conf")
+		if _, err := os.Stat(kubeconfig); errors.Is(err, os.ErrNotExist) {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		argv := []string{name, "--kubeconfig=" + kubeconfig}
+		config := filepath.Join(dir, name+".yaml") // which names the kubeconfig
+		if _, err := os.Stat(config); err == nil {
+			argv[1] = "--config=" + config
+		}
+		further, err := arguments(filepath.Join(dir, "args", name))
+		if err != nil {
+			return nil, err
+		}
+		argv = append(append(argv, hostnameOverride(kubeletArgs)...), further...)
+		services = append(services, service{name: name, argv: argv, output: os.Stderr})
 	}
-	return services
+	return services, nil
 }
 
-// hostnameOverride finds the kubelet's idea of the node's name, which node-routes must share.
+// arguments reads a file of arguments, one a line; without the file there are none.
+func arguments(file string) ([]string, error) {
+	content, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return strings.FieldsFunc(string(content), func(r rune) bool { return r == '\n' }), nil
+}
+
+// hostnameOverride finds the kubelet's idea of the node's name, which the other services must share.
 func hostnameOverride(kubeletArgs []string) []string {
 	const flag = "--hostname-override"
 	for i, arg := range kubeletArgs {

@@ -213,3 +213,26 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// A service runs where it has a kubeconfig, with the node's name and the arguments that stand beside.
+func TestServicesHaveKubeconfigs(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, "args"), 0o755))
+	for name, content := range map[string]string{"kube-proxy.conf": "", "kube-proxy.yaml": "", "node-routes.conf": "", "args/kube-proxy": "--v=4\n--profiling\n"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+	}
+	services, err := nodeServices(dir, []string{"--hostname-override=node-1", "--v=2"})
+	must(t, err)
+	var lines []string
+	for _, s := range services {
+		lines = append(lines, strings.Join(s.argv, " "))
+	}
+	want := []string{
+		"kubelet --hostname-override=node-1 --v=2",
+		"node-routes --kubeconfig=" + dir + "/node-routes.conf --hostname-override=node-1",
+		"kube-proxy --config=" + dir + "/kube-proxy.yaml --hostname-override=node-1 --v=4 --profiling",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(lines, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -56,7 +56,7 @@ func ask(socket, verb string, args []string, out io.Writer) error {
 	path := "/" + verb
 	if verb != "status" {
 		if len(args) != 1 {
-			return fmt.Errorf("%s takes the name of one service: kubelet, node-routes or dockerd", verb)
+			return fmt.Errorf("%s takes the name of one service; `node-init status` lists them", verb)
 		}
 		path += "/" + args[0]
 	}

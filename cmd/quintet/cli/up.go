@@ -17,6 +17,7 @@ import (
 type upFlags struct {
 	nodes, apiServers, etcds int
 	images, args, without    []string
+	publish                  []string
 	inProcess                bool
 	store                    string
 	timeout                  time.Duration
@@ -36,6 +37,8 @@ cluster is this process: it lives until the command is interrupted.`,
   quintet up --image kube-scheduler=mine:dev     # one component swapped
   quintet up --args kube-scheduler=--v=4         # arguments for one component
   quintet up --without kube-scheduler            # run your own against the rest
+  quintet up --without coredns                   # no cluster DNS, a second sooner
+  quintet up --publish 8080:30080                # node port 30080 at 127.0.0.1:8080
   quintet up --in-process --nodes 100            # no Docker, hollow nodes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runUp(cmd.Context(), f) },
@@ -47,8 +50,10 @@ cluster is this process: it lives until the command is interrupted.`,
 	fs.StringArrayVar(&f.images, "image", nil, "COMPONENT=REF: run a component from another image; may be repeated")
 	fs.StringArrayVar(&f.args, "args", nil, "COMPONENT=ARGUMENT: add an argument to a component's command line; may be repeated")
 	fs.StringArrayVar(&f.without, "without", nil, "COMPONENT to leave out; may be repeated")
+	fs.StringArrayVar(&f.publish, "publish", nil,
+		"HOSTPORT:NODEPORT: make a node port reachable at a port of 127.0.0.1; may be repeated")
 	fs.BoolVar(&f.inProcess, "in-process", false, "run everything in this process, without Docker, on hollow nodes")
-	fs.StringVar(&f.store, "store", string(cluster.Memory), "store of an in-process cluster: memory or etcd3")
+	fs.StringVar(&f.store, "store", "", "store of an in-process cluster: memory (the default) or etcd3")
 	fs.DurationVar(&f.timeout, "timeout", 3*time.Minute, "how long to wait until the cluster is ready")
 	return cmd
 }
@@ -57,7 +62,16 @@ cluster is this process: it lives until the command is interrupted.`,
 func (f upFlags) options() ([]cluster.Option, error) {
 	opts := []cluster.Option{
 		cluster.WithNodes(f.nodes), cluster.WithAPIServers(f.apiServers), cluster.WithEtcdMembers(f.etcds),
-		cluster.WithStore(cluster.Store(f.store)),
+	}
+	if f.store != "" {
+		opts = append(opts, cluster.WithStore(cluster.Store(f.store)))
+	}
+	for _, publish := range f.publish {
+		var hostPort, nodePort int
+		if n, err := fmt.Sscanf(publish, "%d:%d", &hostPort, &nodePort); n != 2 || err != nil {
+			return nil, fmt.Errorf("--publish %q: want HOSTPORT:NODEPORT, e.g. 8080:30080", publish)
+		}
+		opts = append(opts, cluster.WithPublishedPort(hostPort, nodePort))
 	}
 	for _, image := range f.images {
 		component, ref, ok := strings.Cut(image, "=")

@@ -1,0 +1,73 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+
+	"quintet.dev/quintet/cluster/internal/addons"
+)
+
+// hasDNS tells whether pods resolve names by cluster DNS.
+func (c *config) hasDNS() bool { return !c.without[DNS] && c.hasPodNetwork() }
+
+// deployAddons creates what runs in the cluster itself.
+func (s *start) deployAddons(ctx context.Context) error {
+	config := s.cluster.config
+	var objects []runtime.Object
+	if config.hasDNS() {
+		objects = append(objects, addons.DNS(addons.DNSOptions{
+			Image: config.image(DNS), Args: config.args[DNS], Replicas: int32(min(2, config.nodes)),
+			Domain: clusterDomain, ClusterIPs: []string{serviceIP(dnsServiceIP)},
+		})...)
+	}
+	if ref := config.images[KubeProxy]; ref != "" && config.hasPodNetwork() && !config.without[KubeProxy] {
+		objects = append(objects, addons.KubeProxy(addons.KubeProxyOptions{
+			Image: ref, Args: config.args[KubeProxy], Server: s.layout.apiURL(), ClusterCIDRs: []string{podCIDR},
+		})...)
+	}
+	for _, component := range []Component{DNS, KubeProxy} {
+		if ref := config.images[component]; ref != "" && config.hasPodNetwork() && !config.without[component] {
+			if err := s.cluster.LoadImage(ctx, ref); err != nil {
+				return err
+			}
+		}
+	}
+	if len(objects) == 0 {
+		return nil
+	}
+	client, err := kubernetes.NewForConfig(s.cluster.rest)
+	if err != nil {
+		return err
+	}
+	return addons.Apply(ctx, client, objects)
+}
+
+func (s *start) dnsReady(ctx context.Context) error {
+	config := s.cluster.config
+	if !config.hasDNS() || config.without[ControllerManager] || config.without[Scheduler] {
+		return nil // nothing makes or places its pods
+	}
+	return s.cluster.WaitDNS(ctx)
+}
+
+// WaitDNS returns when cluster DNS is served by a ready pod.
+func (c *Cluster) WaitDNS(ctx context.Context) error {
+	client, err := kubernetes.NewForConfig(c.rest)
+	if err != nil {
+		return err
+	}
+	return until(ctx, func(ctx context.Context) error {
+		deployment, err := client.AppsV1().Deployments(metav1.NamespaceSystem).Get(ctx, "coredns", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if deployment.Status.ReadyReplicas == 0 {
+			return fmt.Errorf("none of %d pods of the Deployment kube-system/coredns is ready", deployment.Status.Replicas)
+		}
+		return nil
+	})
+}

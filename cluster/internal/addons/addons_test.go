@@ -1,0 +1,42 @@
+package addons
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+// What exists is the user's: a second Apply changes nothing.
+func TestApplyKeepsWhatExists(t *testing.T) {
+	client := fake.NewClientset()
+	objects := append(DNS(DNSOptions{Image: "dns:1", Replicas: 2, Domain: "cluster.test", ClusterIPs: []string{"10.96.0.10"}}),
+		KubeProxy(KubeProxyOptions{Image: "proxy:1", Server: "https://api:6443", ClusterCIDRs: []string{"10.244.0.0/16"}})...)
+	if err := Apply(t.Context(), client, objects); err != nil {
+		t.Fatal(err)
+	}
+	maps := client.CoreV1().ConfigMaps(metav1.NamespaceSystem)
+	config, err := maps.Get(t.Context(), "coredns", metav1.GetOptions{})
+	if err != nil || !strings.Contains(config.Data["Corefile"], "kubernetes cluster.test in-addr.arpa") {
+		t.Fatalf("%v, %v", config, err)
+	}
+	config.Data["Corefile"] = "mine"
+	if _, err := maps.Update(t.Context(), config, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Apply(t.Context(), client, objects); err != nil {
+		t.Fatal(err)
+	}
+	if config, err = maps.Get(t.Context(), "coredns", metav1.GetOptions{}); err != nil || config.Data["Corefile"] != "mine" {
+		t.Errorf("%v, %v", config, err)
+	}
+}
+
+func TestUnknownObjectIsNamed(t *testing.T) {
+	err := Apply(t.Context(), fake.NewClientset(), []runtime.Object{&metav1.Status{}})
+	if err == nil || !strings.Contains(err.Error(), "Status") {
+		t.Error(err)
+	}
+}
