@@ -10,7 +10,7 @@ import (
 )
 
 func TestEveryCaseCarriesItsSpecification(t *testing.T) {
-	id := regexp.MustCompile(`^[a-z]+/[a-z0-9-]+$`)
+	id := regexp.MustCompile(`^[a-z][a-z-]*/[a-z0-9-]+$`)
 	seen := map[string]bool{}
 	for _, c := range List() {
 		if !id.MatchString(c.ID) || seen[c.ID] {

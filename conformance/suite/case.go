@@ -16,6 +16,8 @@ const (
 	Scheduler   Component = "kube-scheduler"
 	Controllers Component = "kube-controller-manager"
 	Kubelet     Component = "kubelet"
+	KubeProxy   Component = "kube-proxy"
+	DNS         Component = "dns"
 	Flow        Component = "flow"
 )
 
@@ -29,13 +31,15 @@ const (
 	RunsPods       Feature = "pods"         // at least one ready node runs real containers
 	TwoNodes       Feature = "two-nodes"    // at least two ready nodes take pods
 	PodNetwork     Feature = "pod-network"  // pods reach each other by address, also across nodes
+	ServiceNetwork Feature = "services"     // the addresses of Services work in pods
+	ClusterDNS     Feature = "dns"          // pods resolve the names of Services
 	ProtobufWire   Feature = "protobuf"     // the API is served as protobuf, too
 	TableOutput    Feature = "server-table" // the API server prints
 )
 
 // Features lists all features.
 func Features() []Feature {
-	return []Feature{HasScheduler, HasControllers, RunsPods, TwoNodes, PodNetwork, ProtobufWire, TableOutput}
+	return []Feature{HasScheduler, HasControllers, RunsPods, TwoNodes, PodNetwork, ServiceNetwork, ClusterDNS, ProtobufWire, TableOutput}
 }
 
 // Case is one requirement and the code that checks it.

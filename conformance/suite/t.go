@@ -8,6 +8,7 @@ import (
 	"github.com/onsi/gomega"
 	gtypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -55,6 +56,12 @@ func (c *Cluster) Detect(ctx context.Context) error {
 	c.Features[RunsPods] = len(nodes) >= 1
 	c.Features[TwoNodes] = len(nodes) >= 2
 	c.Features[PodNetwork] = len(nodes) >= 1
+	c.Features[ServiceNetwork] = len(nodes) >= 1
+	_, err = c.Client.CoreV1().Services(metav1.NamespaceSystem).Get(ctx, "kube-dns", metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	c.Features[ClusterDNS] = err == nil && len(nodes) >= 1
 	c.Features[ProtobufWire] = true
 	c.Features[TableOutput] = true
 	return nil

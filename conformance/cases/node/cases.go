@@ -3,15 +3,12 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"strings"
 
 	. "github.com/onsi/gomega"
 	gtypes "github.com/onsi/gomega/types"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/conformance/suite"
@@ -163,17 +160,7 @@ func outputOf(ctx context.Context, t *suite.T, pod *corev1.Pod) []string {
 
 // execute runs a command in a pod's main container.
 func execute(ctx context.Context, t *suite.T, pod, stdin string, command ...string) (stdout, stderr string, err error) {
-	request := t.Client.CoreV1().RESTClient().Post().Namespace(t.Namespace).Resource("pods").Name(pod).SubResource("exec").
-		VersionedParams(&corev1.PodExecOptions{Container: "main", Command: command, Stdin: stdin != "", Stdout: true, Stderr: true}, scheme.ParameterCodec)
-	websocket, err := remotecommand.NewWebSocketExecutor(t.Config, "GET", request.URL().String())
-	t.Must(err, "prepare exec")
-	var out, errs bytes.Buffer
-	options := remotecommand.StreamOptions{Stdout: &out, Stderr: &errs}
-	if stdin != "" {
-		options.Stdin = strings.NewReader(stdin)
-	}
-	err = websocket.StreamWithContext(ctx, options)
-	return out.String(), errs.String(), err
+	return t.Exec(ctx, pod, stdin, command...)
 }
 
 // server returns a pod that serves HTTP on 8080 until it is told to end.
