@@ -1,0 +1,87 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"quintet.dev/quintet/cluster"
+)
+
+// expose creates a Service of the pods of an app.
+func (w *world) expose(app string) {
+	w.t.Helper()
+	_, err := w.client.CoreV1().Services(space).Create(w.t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: app},
+		Spec: corev1.ServiceSpec{
+			Selector: map[string]string{"app": app}, Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}},
+		},
+	}, metav1.CreateOptions{})
+	w.must(err, "create Service %s", app)
+}
+
+// onNode runs a command on the first node.
+func (w *world) onNode(command ...string) {
+	w.t.Helper()
+	result, err := w.Node(1).Exec(w.t.Context(), command, nil)
+	w.must(err, "%v", command)
+	w.Expect(result.Code).To(BeZero(), "%v: %s%s", command, result.Stdout, result.Stderr)
+}
+
+// inPod returns a function that runs the test image's program in a pod of the first node.
+func (w *world) inPod(app string, args ...string) func() (string, error) {
+	return func() (string, error) {
+		find := fmt.Sprintf("docker exec $(docker ps --quiet --filter label=io.kubernetes.pod.name=%s "+
+			"--filter label=io.kubernetes.container.name=main) testimage %s", w.waitReady(app, 1)[0].Name, strings.Join(args, " "))
+		result, err := w.Node(1).Exec(w.t.Context(), []string{"sh", "-c", find}, nil)
+		if err == nil && result.Code != 0 {
+			err = errors.New(string(result.Stderr))
+		}
+		return string(result.Stdout), err
+	}
+}
+
+// Rules outlive the proxy that wrote them; what another program removes of them comes back; and a proxy that starts anew
+// takes over.
+func TestServicesSurviveTheirProxy(t *testing.T) {
+	w := start(t, cluster.WithNodes(1))
+	w.createDeployment("web", 1)
+	w.waitReady("web", 1)
+	w.expose("web")
+	answer := w.inPod("web", "get", "http://web", "--timeout=2s")
+	w.Eventually(answer).Should(HavePrefix("web-"))
+
+	w.onNode("nft", "delete", "table", "ip", "kube-proxy")
+	w.Eventually(answer).Should(HavePrefix("web-"), "the table was deleted")
+
+	w.onNode("node-init", "stop", "kube-proxy")
+	w.Expect(answer()).To(HavePrefix("web-"), "the proxy was stopped")
+	w.createDeployment("late", 1)
+	w.waitReady("late", 1)
+	w.expose("late")
+	w.onNode("node-init", "start", "kube-proxy")
+	w.Eventually(w.inPod("web", "get", "http://late", "--timeout=2s")).Should(HavePrefix("late-"), "the proxy was started again")
+}
+
+// Programs in pods, and clients outside, go on whichever API server is lost.
+func TestClientsSurviveAnyAPIServer(t *testing.T) {
+	w := start(t, cluster.WithNodes(1), cluster.WithAPIServers(3))
+	w.createDeployment("web", 1)
+	w.waitReady("web", 1)
+	for _, server := range w.Component(cluster.APIServer).Members {
+		w.must(server.Kill(t.Context()), "kill %s", server.Name())
+		w.Eventually(func() error {
+			_, err := w.client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+			return err
+		}).Should(Succeed(), "a client of the kubeconfig after %s was killed", server.Name())
+		w.Eventually(w.inPod("web", "connect", "kubernetes.default.svc:443", "--timeout=2s")).Should(ContainSubstring("connected"))
+		w.must(server.Start(t.Context()), "start %s", server.Name())
+		w.must(w.WaitAPI(t.Context()), "wait for the API")
+	}
+}
