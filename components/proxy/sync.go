@@ -19,7 +19,7 @@ import (
 
 const (
 	// checkPeriod is how often the kernel is asked whether the rules are still there.
-	checkPeriod = 2 * time.Second
+	checkPeriod = 5 * time.Second
 	// retryPeriod is how long a failed sync waits for the next.
 	retryPeriod = time.Second
 )

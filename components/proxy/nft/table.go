@@ -61,15 +61,6 @@ func New(config Config, nft knftables.Interface) *Table {
 	}
 }
 
-// Open returns the way to the table of a family in this network namespace.
-func Open(family v1.IPFamily) (knftables.Interface, error) {
-	nft, err := knftables.New(knftables.Family(keyword(family)), table, knftables.NoObjectCommentEmulation)
-	if err != nil {
-		return nil, fmt.Errorf("nftables (is the program nft installed, and is this run as root?): %w", err)
-	}
-	return nft, nil
-}
-
 // Sync applies changes: in one transaction that holds what differs from the last one, or everything after a failure and
 // at the first call. Ports of other families are passed over.
 func (t *Table) Sync(ctx context.Context, updated []model.ServicePort, deleted []model.PortKey) error {

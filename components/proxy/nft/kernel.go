@@ -1,0 +1,52 @@
+package nft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/nftables"
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/knftables"
+)
+
+// kernel is the table of a family in this network namespace. It writes by the program nft, and looks at chains by
+// itself: nft would read the whole table for one of them.
+type kernel struct {
+	knftables.Interface
+	table *nftables.Table
+}
+
+// Open returns the way to the table of a family in this network namespace.
+func Open(family v1.IPFamily) (knftables.Interface, error) {
+	nft, err := knftables.New(knftables.Family(keyword(family)), table, knftables.NoObjectCommentEmulation)
+	if err != nil {
+		return nil, fmt.Errorf("nftables (is the program nft installed, and is this run as root?): %w", err)
+	}
+	of := nftables.TableFamilyIPv4
+	if family == v1.IPv6Protocol {
+		of = nftables.TableFamilyIPv6
+	}
+	return kernel{nft, &nftables.Table{Name: table, Family: of}}, nil
+}
+
+// ListRules implements knftables.Interface, for one chain. The rules have their handles alone.
+func (k kernel) ListRules(_ context.Context, chain string) ([]*knftables.Rule, error) {
+	conn, err := nftables.New()
+	if err != nil {
+		return nil, err
+	}
+	found, err := conn.GetRules(k.table, &nftables.Chain{Name: chain, Table: k.table})
+	if errors.Is(err, unix.ENOENT) {
+		return nil, nil // no table, no chain: no rules
+	}
+	if err != nil {
+		return nil, err
+	}
+	var rules []*knftables.Rule
+	for _, rule := range found {
+		rules = append(rules, &knftables.Rule{Chain: chain, Handle: knftables.PtrTo(int(rule.Handle))})
+	}
+	return rules, nil
+}

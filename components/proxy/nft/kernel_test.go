@@ -1,0 +1,88 @@
+package nft
+
+import (
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"slices"
+	"testing"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/knftables"
+
+	"quintet.dev/quintet/components/proxy/model"
+)
+
+// ownNamespace gives the test a network namespace of its own, which ends with the goroutine's thread.
+func ownNamespace(t *testing.T) knftables.Interface {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Skip("only root makes network namespaces")
+	}
+	runtime.LockOSThread() // and never unlocked: the thread must not serve other goroutines
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		t.Skipf("this machine makes no network namespaces: %v", err)
+	}
+	nft, err := Open(v1.IPv4Protocol)
+	if err != nil {
+		t.Skip(err)
+	}
+	return nft
+}
+
+// The kernel takes every transaction, whatever the order of changes, and nothing is left of ports that are gone.
+func TestKernelTakesAllChanges(t *testing.T) {
+	ended := make(chan struct{})
+	go func() { // its thread ends with it
+		defer close(ended)
+		kernel := ownNamespace(t)
+		table := table4(kernel)
+		random := rand.New(rand.NewPCG(1, 0))
+		known := map[model.PortKey]bool{}
+		for range 150 {
+			p := randomPort(random)
+			if random.IntN(4) == 0 {
+				delete(known, p.Key)
+				sync(t, table, nil, p.Key)
+			} else {
+				known[p.Key] = true
+				sync(t, table, []model.ServicePort{p})
+			}
+			if ok, err := table.Check(t.Context()); !ok || err != nil {
+				t.Errorf("the table is not as it was left: %v", err)
+				return
+			}
+		}
+		for key := range known {
+			sync(t, table, nil, key)
+		}
+		left(t, kernel, table)
+	}()
+	<-ended
+}
+
+// left compares what is in the kernel with an empty table.
+func left(t *testing.T, kernel knftables.Interface, table *Table) {
+	t.Helper()
+	if len(table.stale.chains) > 0 || len(table.stale.sets) > 0 {
+		t.Errorf("not deleted: %v", table.stale)
+	}
+	chains, err := kernel.List(t.Context(), "chain")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	fresh := newFake()
+	sync(t, table4(fresh), nil)
+	want, err := fresh.List(t.Context(), "chain")
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	slices.Sort(chains)
+	slices.Sort(want)
+	if !slices.Equal(chains, want) {
+		t.Errorf("got chains %v, want %v", chains, want)
+	}
+}
