@@ -61,6 +61,7 @@ type running struct {
 
 func start(t *testing.T) *running {
 	t.Helper()
+	before := goleak.IgnoreCurrent()
 	r := &running{
 		t: t, client: fake.NewClientset(node(), service("a", "10.96.0.7"), slice("a", "10.244.1.2")),
 		nft: knftables.NewFake(knftables.IPv4Family, "kube-proxy"),
@@ -87,7 +88,7 @@ func start(t *testing.T) *running {
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("Run returned %v", err)
 		}
-		goleak.VerifyNone(t, goleak.IgnoreCurrent())
+		goleak.VerifyNone(t, before)
 	})
 	return r
 }
@@ -136,6 +137,23 @@ func TestFlushedRulesComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.eventually("0 : 10.244.1.2 . 8080", true)
+}
+
+func TestRunReturnsWhereNftablesCannotBeOpened(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	config := NewConfig()
+	config.Client, config.Flows, config.HostnameOverride = fake.NewClientset(node()), noFlows{}, "me"
+	config.HealthzAddress, config.MetricsAddress, config.Conntrack = "", "", Conntrack{}
+	noNFTables := errors.New("no nftables")
+	config.Open = func(v1.IPFamily) (knftables.Interface, error) { return nil, noNFTables }
+	p, err := New(*config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Run(t.Context()); !errors.Is(err, noNFTables) {
+		t.Errorf("Run returned %v", err)
+	}
+	goleak.VerifyNone(t, before)
 }
 
 const header = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"

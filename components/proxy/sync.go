@@ -47,12 +47,17 @@ type syncer struct {
 
 // sync follows the API and keeps the rules.
 func (p *Proxy) sync(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // for an error of watch
 	events := make(chan event, 1024)
 	watching, err := p.watch(ctx, events)
 	if err != nil {
 		return err
 	}
-	defer watching.stop()
+	defer func() {
+		cancel() // Informers end with the context only.
+		watching.stop()
+	}()
 	s := &syncer{p: p, tracker: compile.New(compile.Node{Name: p.name}, ""), tables: map[v1.IPFamily]*nft.Table{}}
 	if err := s.gather(ctx, events, watching); err != nil {
 		return err
