@@ -8,9 +8,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -22,7 +25,9 @@ import (
 type Config struct {
 	Listen   string   // host:port
 	Backends []string // host:port of API servers
-	CAFile   string   // PEM; signs the API servers' certificates
+	CAFile   string   // PEM; signs the API servers' certificates. "" are the authorities that the machine trusts.
+	// HealthAddress is where /healthz and /readyz are served without TLS, host:port; "" is nowhere.
+	HealthAddress string
 	// Period is how often each backend is asked whether it is ready, Timeout how long it may take to answer.
 	Period, Timeout time.Duration
 
@@ -39,7 +44,10 @@ func NewConfig() *Config {
 func (c *Config) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Listen, "listen", c.Listen, "Address to listen on, host:port.")
 	fs.StringSliceVar(&c.Backends, "backend", c.Backends, "An API server, host:port; may be repeated.")
-	fs.StringVar(&c.CAFile, "certificate-authority", c.CAFile, "File with the authority of the API servers' certificates.")
+	fs.StringVar(&c.CAFile, "certificate-authority", c.CAFile, "File with the authority of the API servers' certificates. "+
+		"By default, those that the machine trusts.")
+	fs.StringVar(&c.HealthAddress, "health-bind-address", c.HealthAddress, "Address to serve /healthz and /readyz on, "+
+		"host:port, without TLS. The balancer is ready while an API server is. Empty serves them nowhere.")
 	fs.DurationVar(&c.Period, "check-period", c.Period, "How often each API server is asked whether it is ready.")
 	fs.DurationVar(&c.Timeout, "check-timeout", c.Timeout, "How long an API server may take to answer that.")
 }
@@ -59,13 +67,9 @@ func New(config Config) (*Balancer, error) {
 	if config.Period <= 0 || config.Timeout <= 0 {
 		return nil, fmt.Errorf("--check-period %v and --check-timeout %v: use durations greater than 0", config.Period, config.Timeout)
 	}
-	pem, err := os.ReadFile(config.CAFile)
+	pool, err := authorities(config.CAFile)
 	if err != nil {
-		return nil, fmt.Errorf("--certificate-authority: %w", err)
-	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--certificate-authority %s: no certificate in PEM", config.CAFile)
+		return nil, err
 	}
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
@@ -86,19 +90,48 @@ func New(config Config) (*Balancer, error) {
 	return b, nil
 }
 
+// authorities are those of a file, or the machine's (nil) if there is none.
+func authorities(file string) (*x509.CertPool, error) {
+	if file == "" {
+		return nil, nil
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--certificate-authority: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("--certificate-authority %s: no certificate in PEM", file)
+	}
+	return pool, nil
+}
+
 // Run serves until ctx ends. All connections end with it.
 func (b *Balancer) Run(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", b.config.Listen)
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w", b.config.Listen, err)
 	}
+	if b.config.HealthAddress == "" {
+		return b.Serve(ctx, listener)
+	}
+	healthListener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", b.config.HealthAddress)
+	if err != nil {
+		_ = listener.Close()
+		return fmt.Errorf("--health-bind-address %s: %w", b.config.HealthAddress, err)
+	}
+	server := &http.Server{Handler: b.health(), ReadHeaderTimeout: b.config.Timeout}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(healthListener) })
+	defer serving.Wait()
+	defer server.Close()
 	return b.Serve(ctx, listener)
 }
 
 // Serve is Run on a listener, which it closes.
 func (b *Balancer) Serve(ctx context.Context, listener net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
-	var running tasks
+	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
 	running.Go(func() { <-ctx.Done(); _ = listener.Close() })
@@ -111,10 +144,49 @@ func (b *Balancer) Serve(ctx context.Context, listener net.Listener) error {
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return err
+			if !passes(err) {
+				return err
+			}
+			klog.FromContext(ctx).Error(err, "Failed to accept a connection; retrying")
+			select {
+			case <-ctx.Done():
+			case <-b.config.Clock.After(acceptRetryDelay):
+			}
+			continue
 		}
 		running.Go(func() { b.forward(ctx, client) })
 	}
+}
+
+// acceptRetryDelay is the pause after a failure to accept a connection.
+const acceptRetryDelay = 10 * time.Millisecond
+
+// passes tells whether connections may be accepted again after an error.
+func passes(err error) bool {
+	for _, passing := range []error{
+		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED,
+	} {
+		if errors.Is(err, passing) {
+			return true
+		}
+	}
+	return false
+}
+
+// health tells by /healthz that the balancer runs, and by /readyz whether an API server is ready.
+func (b *Balancer) health() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		for _, backend := range b.backends {
+			if ready, _ := backend.state(); ready {
+				_, _ = io.WriteString(w, "ok")
+				return
+			}
+		}
+		http.Error(w, "no API server is ready", http.StatusServiceUnavailable)
+	})
+	return mux
 }
 
 // watch asks a backend again and again. One that is not ready any more loses its connections, so that watches of
@@ -128,8 +200,7 @@ func (b *Balancer) watch(ctx context.Context, to *backend) {
 			return
 		}
 		if changed := to.set(err == nil); changed && err != nil {
-			klog.FromContext(ctx).Info("API server is not ready; closing its connections", "backend", to.address, "err", err)
-			to.closeAll()
+			klog.FromContext(ctx).Info("API server is not ready; closed its connections", "backend", to.address, "err", err)
 		} else if changed {
 			klog.FromContext(ctx).Info("API server is ready", "backend", to.address)
 		}

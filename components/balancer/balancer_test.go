@@ -136,3 +136,28 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 		}
 	}
 }
+
+// TestHealth: /healthz answers while the balancer runs, /readyz while an API server is ready.
+func TestHealth(t *testing.T) {
+	b := &Balancer{backends: []*backend{newBackend("127.0.0.1:1")}}
+	server := httptest.NewServer(b.health())
+	defer server.Close()
+	status := func(path string) int {
+		response, err := http.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		return response.StatusCode
+	}
+	if got := status("/healthz"); got != http.StatusOK {
+		t.Errorf("/healthz: %d", got)
+	}
+	if got := status("/readyz"); got != http.StatusServiceUnavailable {
+		t.Errorf("/readyz without a ready API server: %d", got)
+	}
+	b.backends[0].set(true)
+	if got := status("/readyz"); got != http.StatusOK {
+		t.Errorf("/readyz: %d", got)
+	}
+}

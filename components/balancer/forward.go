@@ -11,54 +11,70 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// tasks are goroutines that are waited for.
-type tasks struct{ sync.WaitGroup }
-
 // backend is one API server. It is safe for concurrent use.
 type backend struct {
 	address string
 
-	mu    sync.Mutex
-	ready bool
-	conns map[net.Conn]struct{} // to it
+	mu       sync.Mutex
+	ready    bool // as of the last check
+	refusing bool // took no connection since then
+	losses   int  // how often it lost its connections
+	conns    map[net.Conn]struct{}
 }
 
 func newBackend(address string) *backend {
 	return &backend{address: address, conns: map[net.Conn]struct{}{}}
 }
 
-// set takes note of whether the backend is ready, and tells whether that is news.
+// set takes note of what a check found, and tells whether that is news. A backend that is not ready any more loses its
+// connections.
 func (b *backend) set(ready bool) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	changed, b.ready = b.ready != ready, ready
+	changed, b.ready, b.refusing = b.ready != ready, ready, false
+	if changed && !ready {
+		b.losses++
+		for conn := range b.conns {
+			_ = conn.Close()
+		}
+	}
 	return changed
+}
+
+// refuse has the backend stand behind others until the next check.
+func (b *backend) refuse() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.refusing = true
 }
 
 func (b *backend) state() (ready bool, conns int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.ready, len(b.conns)
+	return b.ready && !b.refusing, len(b.conns)
 }
 
-func (b *backend) add(conn net.Conn) {
+func (b *backend) lossCount() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.losses
+}
+
+// add adds a connection, unless the backend lost its connections since it had lost so many.
+func (b *backend) add(conn net.Conn, losses int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.losses != losses {
+		return false
+	}
 	b.conns[conn] = struct{}{}
+	return true
 }
 
 func (b *backend) remove(conn net.Conn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.conns, conn)
-}
-
-func (b *backend) closeAll() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for conn := range b.conns {
-		_ = conn.Close()
-	}
 }
 
 // candidates are the backends in the order in which a connection tries them: ready ones first, of these the one with
@@ -92,12 +108,17 @@ func (b *Balancer) forward(ctx context.Context, client net.Conn) {
 	defer client.Close()
 	dialer := net.Dialer{Timeout: b.config.Timeout}
 	for _, to := range b.candidates() {
+		losses := to.lossCount()
 		server, err := dialer.DialContext(ctx, "tcp", to.address)
 		if err != nil {
+			to.refuse()
 			klog.FromContext(ctx).V(2).Info("API server takes no connection", "backend", to.address, "err", err)
 			continue
 		}
-		to.add(server)
+		if !to.add(server, losses) {
+			_ = server.Close()
+			continue
+		}
 		pass(ctx, client, server)
 		to.remove(server)
 		return
