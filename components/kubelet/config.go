@@ -138,8 +138,11 @@ func (c *Config) validate() error {
 	if (c.TLSCertFile == "") != (c.TLSPrivateKeyFile == "") {
 		bad("--tls-cert-file and --tls-private-key-file: give both or none")
 	}
-	if c.NodeIP != "" && net.ParseIP(c.NodeIP) == nil {
-		bad("--node-ip %q is not an IP address", c.NodeIP)
+	if _, err := parseNodeIPs(c.NodeIP); err != nil {
+		bad("--node-ip %q: %w", c.NodeIP, err)
+	}
+	if _, err := splitCIDRs(c.PodCIDR); err != nil {
+		bad("--pod-cidr %q: %w", c.PodCIDR, err)
 	}
 	for _, server := range c.ClusterDNS {
 		if net.ParseIP(server) == nil {

@@ -14,15 +14,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/kubelet/cgroups"
 	"quintet.dev/quintet/components/kubelet/hooks"
+	"quintet.dev/quintet/components/kubelet/hostports"
 	"quintet.dev/quintet/components/kubelet/images"
 	"quintet.dev/quintet/components/kubelet/node"
 	"quintet.dev/quintet/components/kubelet/objects"
@@ -145,21 +146,27 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 	if err != nil {
 		return nil, err
 	}
+	podCIDRs, err := splitCIDRs(c.PodCIDR)
+	if err != nil {
+		return nil, fmt.Errorf("--pod-cidr %q: %w", c.PodCIDR, err)
+	}
 	reserved, err := reservedResources(c.SystemReserved, c.KubeReserved)
 	if err != nil {
 		return nil, err
 	}
+	var manager *pods.Manager
 	p := &parts{writer: status.NewWriter(client)}
 	p.node = node.New(node.Config{
 		Client: client, Clock: k.clock, Engine: engine, Recorder: recorder, Name: k.name, Register: c.RegisterNode,
 		Labels: c.NodeLabels, Taints: c.RegisterWithTaints, Unschedulable: !c.RegisterSchedulable, Addresses: addresses,
-		Port: k.port(), ProviderID: c.ProviderID, PodCIDR: c.PodCIDR, MaxPods: c.MaxPods, Reserved: reserved,
+		Port: k.port(), ProviderID: c.ProviderID, PodCIDRs: podCIDRs, MaxPods: c.MaxPods, Reserved: reserved,
 		RootDir: k.diskRoot(virtual), MaxImages: c.NodeStatusMaxImages, UpdateFrequency: c.NodeStatusUpdate,
-		ReportFrequency: c.NodeStatusReport, LeaseSeconds: c.NodeLeaseSeconds,
+		ReportFrequency: c.NodeStatusReport, LeaseSeconds: c.NodeLeaseSeconds, EngineGrace: engineGrace,
+		Healthy: func() error { return manager.Healthy() },
 	})
-	var manager *pods.Manager
 	p.objects = objects.New(ctx, client, func(uids []types.UID) { manager.Refresh(uids) })
 	builder := k.builder(p, info, virtual)
+	builder.NodeIPs, builder.Recorder = hostIPs, recorder
 	if builder.LogMaxSize, err = dockerSize(c.ContainerLogMaxSize); err != nil {
 		return nil, err
 	}
@@ -169,7 +176,7 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 	}
 	config := pods.Config{
 		Engine: engine, Builder: builder, Objects: p.objects, Status: p.writer, Recorder: recorder, Clock: k.clock,
-		Hooks: &hooks.Runner{Streams: engine, Clock: k.clock, Agent: "kube-probe/" + strings.TrimPrefix(node.Version, "v")},
+		Hooks: &hooks.Runner{Streams: engine, Clock: k.clock, Version: version.DefaultKubeBinaryVersion},
 		Images: &images.Puller{
 			Images: engine, Secrets: p.objects, Clock: k.clock, Serialize: c.SerializeImagePulls,
 			Limits: plan.Limits{Initial: firstBackoff, Max: maxImageBackoff},
@@ -186,6 +193,8 @@ func (k *Kubelet) assemble(ctx context.Context, client kubernetes.Interface, eng
 			Root: c.RootDir, Objects: p.objects, Tokens: volumes.NewTokens(client, k.clock), Clock: k.clock, Allocatable: p.node.Allocatable,
 			MemoryLimit: func(pod *v1.Pod) int64 { return builder.PodLimits(pod).MemoryBytes },
 		}
+		builder.CheckResolvConf()
+		config.HostPorts = hostports.Open()
 		p.services = newServices(client)
 		builder.Services = p.services.list
 		config.Cgroups = k.cgroups(ctx, info)
@@ -204,14 +213,16 @@ func (k *Kubelet) builder(p *parts, info runtime.Info, virtual bool) *spec.Build
 		PauseImage: c.PauseImage, ClusterDNS: c.ClusterDNS, ClusterDomain: c.ClusterDomain, ResolvConf: c.ResolvConf,
 		SeccompDefault: c.SeccompDefault, CPUQuota: c.CPUCFSQuota, CPUPeriod: c.CPUCFSQuotaPeriod, PidsLimit: c.PodPidsLimit,
 		LogMaxFiles: int(c.ContainerLogMaxFiles), Virtual: virtual,
+		NodeRef: &v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: k.name, UID: types.UID(k.name)},
 	}
 }
 
-// Timing of back-offs and of the relist that corrects what events missed.
+// Timing of back-offs, of the relist that corrects what events missed, and of an engine that gives no answer.
 const (
 	firstBackoff    = 10 * time.Second
 	maxImageBackoff = 5 * time.Minute
 	relistPeriod    = 30 * time.Second
+	engineGrace     = 30 * time.Second
 	certificatePoll = 100 * time.Millisecond
 )
 
@@ -273,25 +284,6 @@ func (k *Kubelet) recorder(ctx context.Context, client kubernetes.Interface) (re
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	recorder := broadcaster.NewRecorder(eventScheme(), v1.EventSource{Component: "kubelet", Host: k.name})
 	return recorder, broadcaster.Shutdown
-}
-
-// addresses are the node's in the API and the IP addresses among them.
-func (k *Kubelet) addresses() ([]v1.NodeAddress, []string, error) {
-	ip := k.config.NodeIP
-	if ip == "" && k.config.Runtime == "hollow" {
-		ip = "127.0.0.1"
-	}
-	if ip == "" {
-		found, err := utilnet.ChooseHostInterface()
-		if err != nil {
-			return nil, nil, fmt.Errorf("address of the node (give --node-ip): %w", err)
-		}
-		ip = found.String()
-	}
-	return []v1.NodeAddress{
-		{Type: v1.NodeInternalIP, Address: ip},
-		{Type: v1.NodeHostName, Address: k.name},
-	}, []string{ip}, nil
 }
 
 func reservedResources(lists ...map[string]string) (v1.ResourceList, error) {

@@ -291,6 +291,12 @@ func TestPodsThatDoNotFitAreRejected(t *testing.T) {
 	r.create("big", func(p *v1.Pod) {
 		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("5")}
 	})
+	r.create("absurd", func(p *v1.Pod) { // to compare it digit by digit never ends
+		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("1e999999999")}
+	})
+	if p := r.awaitPhase("absurd", v1.PodFailed); p.Status.Reason != "OutOfcpu" {
+		t.Errorf("status %+v", p.Status)
+	}
 	r.create("elsewhere", func(p *v1.Pod) { p.Spec.NodeSelector = map[string]string{"disk": "ssd"} })
 	if p := r.awaitPhase("big", v1.PodFailed); p.Status.Reason != "OutOfcpu" || !strings.Contains(p.Status.Message, "requested: 5000, used: 0, capacity: 4000") {
 		t.Errorf("status %+v", p.Status)

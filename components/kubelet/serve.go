@@ -50,7 +50,8 @@ func (k *Kubelet) serve(ctx context.Context, group *errgroup.Group, client kuber
 	}
 	s := server.New(server.Config{
 		Pods: p.pods, Engine: engine, Clock: k.clock, NodeName: k.name, Guard: guard, Debug: c.EnableDebugHandlers, LogDir: k.systemLogs(p),
-		IdleTimeout: c.StreamingIdleTimeout, Metrics: metrics(p), Program: zpages.New("kubelet", k.clock.Now, k.config.commandLine()),
+		Configuration: c.shown(),
+		IdleTimeout:   c.StreamingIdleTimeout, Metrics: metrics(p), Program: zpages.New("kubelet", k.clock.Now, k.config.commandLine()),
 	})
 	group.Go(func() error {
 		return s.Run(ctx, listener, &tls.Config{

@@ -33,8 +33,27 @@ const maxOutput = 10 << 10
 type Runner struct {
 	Streams runtime.Streams
 	Clock   clock.Clock
-	// Agent is the User-Agent of HTTP requests.
-	Agent string
+	// Version is that of Kubernetes, as major.minor; requests carry it in their User-Agent.
+	Version string
+}
+
+// UnknownError tells that an action could not be tried, so that nothing is known of the container.
+type UnknownError struct{ Err error }
+
+func (e *UnknownError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *UnknownError) Unwrap() error { return e.Err }
+
+// ExitError tells that a command ended with another code than 0, and what it wrote.
+type ExitError struct {
+	Command []string
+	Code    int
+	Output  string
+}
+
+func (e *ExitError) Error() string {
+	return fmt.Sprintf("command %q exited with %d: %s", strings.Join(e.Command, " "), e.Code, e.Output)
 }
 
 // Target is the container an action is about.
@@ -44,20 +63,25 @@ type Target struct {
 	Container *v1.Container
 }
 
-// Exec runs a command in the container; output is what it wrote, err tells that it failed.
-func (r *Runner) Exec(ctx context.Context, t Target, action *v1.ExecAction) (output string, err error) {
+// Exec runs a command in the container. The error is an *ExitError if the command failed, an *UnknownError if it could not
+// be run.
+func (r *Runner) Exec(ctx context.Context, t Target, action *v1.ExecAction) error {
 	var out limited
+	began := time.Now()
 	code, err := r.Streams.Exec(ctx, t.ID, runtime.ExecOptions{Command: action.Command, Stdout: &out, Stderr: &out})
-	if ctx.Err() != nil {
-		return out.String(), fmt.Errorf("command %q timed out", strings.Join(action.Command, " "))
+	deadline, _ := ctx.Deadline()
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("command timed out: %q timed out after %v",
+			strings.Join(action.Command, " "), deadline.Sub(began).Round(time.Second))
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return &UnknownError{err}
+	case code != 0:
+		return &ExitError{Command: action.Command, Code: code, Output: out.String()}
 	}
-	if err != nil {
-		return out.String(), err
-	}
-	if code != 0 {
-		return out.String(), fmt.Errorf("command %q exited with %d: %s", strings.Join(action.Command, " "), code, out.String())
-	}
-	return out.String(), nil
+	return nil
 }
 
 // limited keeps the first bytes written to it. The engine writes from one goroutine. The buffer is not embedded:
@@ -73,20 +97,14 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// HTTP sends a GET; an answer from 200 to 399 is success.
-func (r *Runner) HTTP(ctx context.Context, t Target, action *v1.HTTPGetAction) (string, error) {
-	request, err := r.request(ctx, t, action)
+// HTTP sends a GET, as probes do; an answer from 200 to 399 is success. A redirect to another host, which is not followed,
+// is success with a warning.
+func (r *Runner) HTTP(ctx context.Context, t Target, action *v1.HTTPGetAction) (warning string, err error) {
+	request, err := r.request(ctx, t, action, "kube-probe/")
 	if err != nil {
-		return "", err
+		return "", &UnknownError{err}
 	}
-	client := &http.Client{
-		Transport: &http.Transport{
-			TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // documented: probes skip verification
-			DisableKeepAlives: true,
-		},
-		CheckRedirect: sameHost,
-	}
-	response, err := client.Do(request)
+	response, err := newClient(false).Do(request)
 	if err != nil {
 		return "", err
 	}
@@ -96,12 +114,49 @@ func (r *Runner) HTTP(ctx context.Context, t Target, action *v1.HTTPGetAction) (
 		return "", err
 	}
 	if response.StatusCode < http.StatusOK || response.StatusCode >= http.StatusBadRequest {
-		return string(body), fmt.Errorf("HTTP probe failed with statuscode: %d", response.StatusCode)
+		return "", fmt.Errorf("HTTP probe failed with statuscode: %d", response.StatusCode)
 	}
-	return string(body), nil
+	if response.StatusCode >= http.StatusMultipleChoices {
+		return "Probe terminated redirects, Response body: " + string(body), nil
+	}
+	return "", nil
 }
 
-func (r *Runner) request(ctx context.Context, t Target, action *v1.HTTPGetAction) (*http.Request, error) {
+// newClient makes a client for one request; it asks for compressed answers only if compression is set.
+func newClient(compression bool) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			TLSClientConfig:    &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // documented: probes skip verification
+			DisableKeepAlives:  true,
+			DisableCompression: !compression,
+		},
+		CheckRedirect: sameHost,
+	}
+}
+
+// notify sends a GET, as hooks do: any answer is success. A server that speaks no TLS is asked without.
+func (r *Runner) notify(ctx context.Context, t Target, action *v1.HTTPGetAction) error {
+	request, err := r.request(ctx, t, action, "kube-lifecycle/")
+	if err != nil {
+		return err
+	}
+	client := newClient(true)
+	response, err := client.Do(request)
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		plain := request.Clone(ctx)
+		plain.URL.Scheme = "http"
+		plain.Header.Del("Authorization")
+		response, err = client.Do(plain)
+	}
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, io.LimitReader(response.Body, maxOutput))
+	return err
+}
+
+func (r *Runner) request(ctx context.Context, t Target, action *v1.HTTPGetAction, agent string) (*http.Request, error) {
 	port, err := Port(action.Port, t.Container)
 	if err != nil {
 		return nil, err
@@ -123,7 +178,7 @@ func (r *Runner) request(ctx context.Context, t Target, action *v1.HTTPGetAction
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("User-Agent", r.Agent)
+	request.Header.Set("User-Agent", agent+r.Version)
 	request.Header.Set("Accept", "*/*")
 	replaced := map[string]bool{}
 	for _, header := range action.HTTPHeaders {
@@ -158,7 +213,7 @@ func sameHost(request *http.Request, via []*http.Request) error {
 func (r *Runner) TCP(ctx context.Context, t Target, action *v1.TCPSocketAction) error {
 	port, err := Port(action.Port, t.Container)
 	if err != nil {
-		return err
+		return &UnknownError{err}
 	}
 	host := action.Host
 	if host == "" {
@@ -176,7 +231,7 @@ func (r *Runner) TCP(ctx context.Context, t Target, action *v1.TCPSocketAction) 
 func (r *Runner) GRPC(ctx context.Context, t Target, action *v1.GRPCAction) error {
 	address := net.JoinHostPort(t.PodIP, strconv.Itoa(int(action.Port)))
 	conn, err := grpc.NewClient("passthrough:///"+address,
-		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUserAgent(r.Agent))
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithUserAgent("kube-probe/"+r.Version))
 	if err != nil {
 		return err
 	}
@@ -200,11 +255,9 @@ func (r *Runner) GRPC(ctx context.Context, t Target, action *v1.GRPCAction) erro
 func (r *Runner) Lifecycle(ctx context.Context, t Target, handler *v1.LifecycleHandler) error {
 	switch {
 	case handler.Exec != nil:
-		_, err := r.Exec(ctx, t, handler.Exec)
-		return err
+		return r.Exec(ctx, t, handler.Exec)
 	case handler.HTTPGet != nil:
-		_, err := r.HTTP(ctx, t, handler.HTTPGet)
-		return err
+		return r.notify(ctx, t, handler.HTTPGet)
 	case handler.TCPSocket != nil:
 		return r.TCP(ctx, t, handler.TCPSocket)
 	case handler.Sleep != nil:

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,18 +42,23 @@ func (streams) Exec(ctx context.Context, _ string, options runtime.ExecOptions) 
 
 func TestExec(t *testing.T) {
 	r := &Runner{Streams: streams{}}
-	for command, want := range map[string]string{"ok": "", "fail": "exited with 3", "broken": "no engine", "hang": "timed out"} {
+	for command, want := range map[string]string{"ok": "", "fail": "exited with 3", "broken": "no engine", "hang": `command timed out: "hang" timed out after 0s`} {
 		ctx, cancel := context.WithCancel(t.Context())
 		if command == "hang" {
 			ctx, cancel = context.WithTimeout(t.Context(), 50*time.Millisecond)
 		}
-		output, err := r.Exec(ctx, Target{}, &v1.ExecAction{Command: []string{command}})
+		err := r.Exec(ctx, Target{}, &v1.ExecAction{Command: []string{command}})
 		cancel()
 		if (err == nil) != (want == "") || (err != nil && !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", command, err)
 		}
-		if len(output) > maxOutput {
-			t.Errorf("%s: %d bytes of output", command, len(output))
+		var exit *ExitError
+		if errors.As(err, &exit) != (command == "fail") || exit != nil && len(exit.Output) != maxOutput {
+			t.Errorf("%s: %v", command, err)
+		}
+		var unknown *UnknownError
+		if errors.As(err, &unknown) != (command == "broken") {
+			t.Errorf("%s: known: %v", command, err)
 		}
 	}
 }
@@ -69,7 +76,8 @@ func TestHTTP(t *testing.T) {
 		case "/away":
 			http.Redirect(w, r, elsewhere, http.StatusFound)
 		case "/headers":
-			if r.UserAgent() != "kube-probe/1" || r.Host != "example" || r.Header.Get("X-A") != "b" {
+			if r.UserAgent() != "kube-probe/1.2" || r.Host != "example" || r.Header.Get("X-A") != "b" ||
+				r.Header.Get("Accept-Encoding") != "" {
 				w.WriteHeader(http.StatusTeapot)
 			}
 		}
@@ -77,17 +85,55 @@ func TestHTTP(t *testing.T) {
 	defer server.Close()
 	elsewhere = "http://absent.invalid/bad"
 	address := server.Listener.Addr().(*net.TCPAddr)
-	r := &Runner{Agent: "kube-probe/1"}
+	r := &Runner{Version: "1.2"}
 	target := Target{PodIP: address.IP.String(), Container: &v1.Container{Ports: []v1.ContainerPort{{Name: "web", ContainerPort: int32(address.Port)}}}}
 	for path, ok := range map[string]bool{"/ok": true, "/bad": false, "/moved": true, "/moved-bad": false, "/away": true, "/headers": true} {
-		_, err := r.HTTP(t.Context(), target, &v1.HTTPGetAction{Path: path, Port: intstr.FromString("web"),
+		warning, err := r.HTTP(t.Context(), target, &v1.HTTPGetAction{Path: path, Port: intstr.FromString("web"),
 			HTTPHeaders: []v1.HTTPHeader{{Name: "host", Value: "example"}, {Name: "x-a", Value: "b"}}})
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", path, err)
 		}
+		if (warning != "") != (path == "/away") ||
+			warning != "" && !strings.HasPrefix(warning, "Probe terminated redirects, Response body: <a href=") {
+			t.Errorf("%s: warning %q", path, warning)
+		}
 	}
 	if _, err := r.HTTP(t.Context(), target, &v1.HTTPGetAction{Port: intstr.FromString("none")}); err == nil || !strings.Contains(err.Error(), `"none"`) {
 		t.Errorf("unknown port: %v", err)
+	}
+}
+
+// Hooks tell, they do not ask: any answer will do, compressed or not, and without TLS where there is none.
+func TestHTTPHooks(t *testing.T) {
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.UserAgent()+" "+r.Header.Get("Accept-Encoding")+r.Header.Get("Authorization"))
+		w.WriteHeader(http.StatusInternalServerError)
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	defer server.Close()
+	address := server.Listener.Addr().(*net.TCPAddr)
+	r := &Runner{Version: "1.2"}
+	for _, scheme := range []v1.URIScheme{v1.URISchemeHTTP, v1.URISchemeHTTPS} {
+		err := r.Lifecycle(t.Context(), Target{PodIP: address.IP.String(), Container: &v1.Container{}}, &v1.LifecycleHandler{
+			HTTPGet: &v1.HTTPGetAction{
+				Port: intstr.FromInt32(int32(address.Port)), Scheme: scheme,
+				HTTPHeaders: []v1.HTTPHeader{{Name: "X-A", Value: "b"}},
+			},
+		})
+		if err != nil {
+			t.Errorf("%s: %v", scheme, err)
+		}
+	}
+	if !slices.Equal(asked, []string{"kube-lifecycle/1.2 gzip", "kube-lifecycle/1.2 gzip"}) {
+		t.Errorf("asked as %q", asked)
+	}
+	server.Close()
+	err := r.Lifecycle(t.Context(), Target{PodIP: address.IP.String(), Container: &v1.Container{}}, &v1.LifecycleHandler{
+		HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(int32(address.Port))},
+	})
+	if err == nil {
+		t.Error("a server that is gone was told")
 	}
 }
 
@@ -103,7 +149,7 @@ func TestTCPAndGRPC(t *testing.T) {
 	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
 	port := int32(listener.Addr().(*net.TCPAddr).Port)
-	r := &Runner{Agent: "kube-probe/1"}
+	r := &Runner{Version: "1.2"}
 	target := Target{PodIP: "127.0.0.1", Container: &v1.Container{}}
 	if err := r.TCP(t.Context(), target, &v1.TCPSocketAction{Port: intstr.FromInt32(port)}); err != nil {
 		t.Errorf("TCP: %v", err)

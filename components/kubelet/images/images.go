@@ -40,9 +40,9 @@ type Puller struct {
 	// Serialize pulls one image at a time.
 	Serialize bool
 
-	pulling sync.Mutex
 	mu      sync.Mutex
 	backoff map[pullKey]failure
+	pulling chan struct{} // holds a value while an image is pulled, where only one may be
 }
 
 type pullKey struct {
@@ -68,7 +68,7 @@ func (p *Puller) Ensure(ctx context.Context, pod *v1.Pod, c *v1.Container, recor
 	if policy != v1.PullAlways {
 		image, err := p.Images.Image(ctx, c.Image)
 		if err == nil {
-			record(v1.EventTypeNormal, "Pulled", "Container image %q already present on machine", c.Image)
+			record(v1.EventTypeNormal, "Pulled", "Container image %q already present on machine and can be accessed by the pod", c.Image)
 			return image, nil
 		}
 		if !errors.Is(err, runtime.ErrNotFound) {
@@ -97,9 +97,15 @@ func (p *Puller) pull(ctx context.Context, pod *v1.Pod, c *v1.Container, record 
 	}
 	record(v1.EventTypeNormal, "Pulling", "Pulling image %q", c.Image)
 	if p.Serialize {
-		p.pulling.Lock()
-		defer p.pulling.Unlock()
+		turn := p.turn()
+		select {
+		case turn <- struct{}{}:
+			defer func() { <-turn }()
+		case <-ctx.Done():
+			return runtime.Image{}, &Error{"ErrImagePull", fmt.Sprintf("failed to pull image %q: %v", c.Image, ctx.Err())}
+		}
 	}
+	began := p.Clock.Now()
 	image, err := p.Images.Pull(ctx, c.Image, p.credentials(ctx, pod, c.Image))
 	if err != nil {
 		message := fmt.Sprintf("failed to pull image %q: %v", c.Image, err)
@@ -119,9 +125,19 @@ func (p *Puller) pull(ctx context.Context, pod *v1.Pod, c *v1.Container, record 
 	p.mu.Lock()
 	delete(p.backoff, key)
 	p.mu.Unlock()
-	took := p.Clock.Since(now).Round(time.Millisecond)
-	record(v1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %d bytes.", c.Image, took, took, image.SizeBytes)
+	record(v1.EventTypeNormal, "Pulled", "Successfully pulled image %q in %v (%v including waiting). Image size: %v bytes.",
+		c.Image, p.Clock.Since(began).Truncate(time.Millisecond), p.Clock.Since(now).Truncate(time.Millisecond), image.SizeBytes)
 	return image, nil
+}
+
+// turn is the place of the one pull that may be under way.
+func (p *Puller) turn() chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.pulling == nil {
+		p.pulling = make(chan struct{}, 1)
+	}
+	return p.pulling
 }
 
 // RetryAt is when a pull that failed may be tried again, the zero time if none failed.

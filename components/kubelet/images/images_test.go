@@ -105,6 +105,48 @@ func TestPullsBackOff(t *testing.T) {
 	}
 }
 
+// slow is an image store whose pulls last until they are let go.
+type slow struct {
+	registry
+	began chan struct{}
+	let   chan struct{}
+}
+
+func (s *slow) Pull(_ context.Context, ref string, _ []runtime.Credential) (runtime.Image, error) {
+	s.began <- struct{}{}
+	<-s.let
+	return runtime.Image{ID: ref}, nil
+}
+
+// A pod that is deleted does not wait for the pull of another one to end.
+func TestPullsWaitNoLongerThanTheirPod(t *testing.T) {
+	s := &slow{began: make(chan struct{}, 2), let: make(chan struct{})}
+	p := &Puller{Images: s, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0)), Serialize: true}
+	pull := func(ctx context.Context, image string) error {
+		_, err := p.Ensure(ctx, &v1.Pod{}, &v1.Container{Image: image}, func(string, string, string, ...any) {})
+		return err
+	}
+	first := make(chan error, 1)
+	go func() { first <- pull(t.Context(), "a:1") }()
+	<-s.began
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var failure *Error
+	if err := pull(ctx, "b:1"); !errors.As(err, &failure) || failure.Reason != "ErrImagePull" {
+		t.Errorf("got %v", err)
+	}
+	close(s.let)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	if at := p.RetryAt("", "b:1"); !at.IsZero() {
+		t.Error("a pull that was given up counts as failed")
+	}
+	if err := pull(t.Context(), "b:1"); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestCredentialsFitTheRegistry(t *testing.T) {
 	r := &registry{remote: map[string]bool{"reg.example/app:1": true}}
 	p := &Puller{Images: r, Secrets: r, Clock: clocktesting.NewFakePassiveClock(time.Unix(0, 0))}

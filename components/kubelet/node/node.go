@@ -4,7 +4,9 @@ package node
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,7 +45,7 @@ type Config struct {
 	Addresses       []v1.NodeAddress
 	Port            int32
 	ProviderID      string
-	PodCIDR         string // used while the API gives none
+	PodCIDRs        []string // used while the API gives none
 	MaxPods         int32
 	Reserved        v1.ResourceList // not allocatable
 	RootDir         string
@@ -51,6 +53,10 @@ type Config struct {
 	UpdateFrequency time.Duration
 	ReportFrequency time.Duration
 	LeaseSeconds    int32
+	// EngineGrace is how long the engine may give no answer before the node is not ready.
+	EngineGrace time.Duration
+	// Healthy tells what else keeps the node from running pods; nil is nothing.
+	Healthy func() error
 }
 
 // Node keeps the API's view of this machine. It is safe for concurrent use.
@@ -63,18 +69,20 @@ type Node struct {
 	deleted      bool // from the API: it is not registered again, but its pods may yet end
 	reported     time.Time
 	networkErr   error
+	engineSeen   time.Time // when the engine gave its last answer; only Run's goroutine reads it
 	networkReady chan struct{}
 	known        chan struct{}
 	wake         chan struct{}
 
-	network sync.Mutex // held while the pod network is set up
-	cidr    string     // that it was set up for
+	network chan struct{} // holds a value while the pod network is set up
+	cidrs   []string      // that it was set up for
 }
 
 // New makes a node that is not registered yet.
 func New(config Config) *Node {
 	return &Node{
 		Config: config, networkReady: make(chan struct{}), known: make(chan struct{}), wake: make(chan struct{}, 1),
+		network:    make(chan struct{}, 1),
 		networkErr: fmt.Errorf("the node has no pod CIDR yet: is the node IPAM controller running?"),
 	}
 }
@@ -111,10 +119,9 @@ func (n *Node) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("container engine: %w", err)
 	}
-	n.machine = systemInfo(info)
-	if n.PodCIDR != "" {
-		n.setPodCIDR(ctx, n.PodCIDR)
-	}
+	n.machine, n.engineSeen = systemInfo(info), n.Clock.Now()
+	n.event("Starting", "Starting kubelet.")
+	n.setPodCIDRs(ctx, n.PodCIDRs)
 	if err := n.register(ctx); err != nil {
 		return err
 	}
@@ -161,7 +168,7 @@ func (n *Node) tryRegister(ctx context.Context) error {
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.labels()},
 		Spec:       v1.NodeSpec{Taints: n.Taints, ProviderID: n.ProviderID, Unschedulable: n.Unschedulable},
 	}
-	wanted.Status = n.status(ctx, wanted)
+	wanted.Status = n.observeStatus(ctx, wanted)
 	node, err := nodes.Create(ctx, wanted, metav1.CreateOptions{})
 	if err == nil {
 		n.take(ctx, node)
@@ -217,8 +224,14 @@ func (n *Node) labels() map[string]string {
 	return labels
 }
 
-// take notes the node as the API server has it, and sets the pod network up when it has a range.
+// take notes the node as the API server has it. Before the first time it sets the pod network up: once the node is known
+// pods are looked at, and the ranges tell which of their addresses is the first. Later the report does so, which waits for
+// the engine no longer than it may.
 func (n *Node) take(ctx context.Context, node *v1.Node) {
+	before := n.Current()
+	if before == nil {
+		n.setPodCIDRs(ctx, podCIDRs(node))
+	}
 	n.mu.Lock()
 	again := n.deleted
 	if n.current == nil {
@@ -226,16 +239,21 @@ func (n *Node) take(ctx context.Context, node *v1.Node) {
 	}
 	n.current, n.deleted = node, false
 	n.mu.Unlock()
-	if again {
+	if again || before != nil && !slices.Equal(podCIDRs(before), podCIDRs(node)) {
 		n.tell()
-	}
-	if node.Spec.PodCIDR != "" {
-		n.setPodCIDR(ctx, node.Spec.PodCIDR)
 	}
 }
 
+// podCIDRs are the ranges of the node's pods, that of the primary family first.
+func podCIDRs(node *v1.Node) []string {
+	if len(node.Spec.PodCIDRs) == 0 && node.Spec.PodCIDR != "" {
+		return []string{node.Spec.PodCIDR}
+	}
+	return node.Spec.PodCIDRs
+}
+
 // gone notes that the node was deleted. As upstream's, this kubelet does not register again before it is restarted;
-// should somebody make the node anew, it is reported on again. Pods that run go on: the API decides on them.
+// if the node is made anew, it is reported on again. Pods that run go on: the API decides on them.
 func (n *Node) gone(ctx context.Context) {
 	n.mu.Lock()
 	known := n.deleted
@@ -265,26 +283,38 @@ func (n *Node) tell() {
 	}
 }
 
-func (n *Node) setPodCIDR(ctx context.Context, cidr string) {
-	n.network.Lock()
-	defer n.network.Unlock()
-	if n.cidr == cidr {
+// networkTimeout bounds an attempt to set the pod network up.
+const networkTimeout = time.Minute
+
+func (n *Node) setPodCIDRs(ctx context.Context, cidrs []string) {
+	if len(cidrs) == 0 {
 		return
 	}
-	err := n.Engine.SetPodCIDR(ctx, cidr)
+	ctx, cancel := context.WithTimeout(ctx, networkTimeout)
+	defer cancel()
+	select {
+	case n.network <- struct{}{}:
+		defer func() { <-n.network }()
+	case <-ctx.Done():
+		return // an earlier attempt still waits for the engine
+	}
+	if slices.Equal(n.cidrs, cidrs) {
+		return
+	}
+	err := n.Engine.SetPodCIDRs(ctx, cidrs)
 	n.mu.Lock()
 	n.networkErr = err
 	n.mu.Unlock()
 	if err != nil {
-		if ctx.Err() == nil {
-			klog.FromContext(ctx).Error(err, "Pod network can't be set up, will be retried", "podCIDR", cidr)
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			klog.FromContext(ctx).Error(err, "Pod network can't be set up, will be retried", "podCIDRs", cidrs)
 		}
 		return
 	}
-	if n.cidr == "" {
+	if n.cidrs == nil {
 		close(n.networkReady)
 	}
-	n.cidr = cidr
+	n.cidrs = cidrs
 	n.tell() // it is ready now
 }
 
@@ -336,9 +366,7 @@ func (n *Node) loop(ctx context.Context) {
 	ticker := n.Clock.NewTicker(n.UpdateFrequency)
 	defer ticker.Stop()
 	for {
-		reportCtx, cancel := context.WithTimeout(ctx, n.UpdateFrequency)
-		err := n.report(reportCtx)
-		cancel()
+		err := n.report(ctx)
 		if err != nil && ctx.Err() == nil {
 			klog.FromContext(ctx).Error(err, "Node status can't be written, will be retried", "node", n.Name)
 		}
@@ -351,23 +379,31 @@ func (n *Node) loop(ctx context.Context) {
 	}
 }
 
+// observeStatus asks the engine no longer than half of the time between two reports: the other half is for telling the
+// API server that the engine does not answer.
+func (n *Node) observeStatus(ctx context.Context, current *v1.Node) v1.NodeStatus {
+	ctx, cancel := context.WithTimeout(ctx, n.UpdateFrequency/2)
+	defer cancel()
+	n.setPodCIDRs(ctx, podCIDRs(current))
+	return n.status(ctx, current)
+}
+
 func (n *Node) report(ctx context.Context) error {
 	current := n.registered()
 	if current == nil {
 		return nil
 	}
-	if current.Spec.PodCIDR != "" {
-		n.setPodCIDR(ctx, current.Spec.PodCIDR) // again, if it failed before
-	}
 	now := n.Clock.Now()
 	updated := current.DeepCopy()
-	updated.Status = n.status(ctx, current)
+	updated.Status = n.observeStatus(ctx, current)
 	if same(&current.Status, &updated.Status) && now.Sub(n.reported) < n.ReportFrequency {
 		return nil
 	}
 	before := current.DeepCopy()
 	before.Spec, updated.Spec = v1.NodeSpec{}, v1.NodeSpec{}
-	written, err := n.patch(ctx, before, updated, "status")
+	patchCtx, cancel := context.WithTimeout(ctx, n.UpdateFrequency)
+	defer cancel()
+	written, err := n.patch(patchCtx, before, updated, "status")
 	if apierrors.IsNotFound(err) {
 		n.gone(ctx)
 		return nil

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +16,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
+	clocktesting "k8s.io/utils/clock/testing"
 
+	kruntime "quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/runtime/hollow"
 )
 
@@ -25,7 +29,7 @@ func start(t *testing.T, client *fake.Clientset, change func(*Config)) *Node {
 	t.Helper()
 	config := Config{
 		Client: client, Clock: clock.RealClock{}, Engine: hollow.New(hollow.Options{Clock: clock.RealClock{}, CPUs: 4, MemoryBytes: 8 << 30}),
-		Recorder: &record.FakeRecorder{}, Name: "n1", Register: true, PodCIDR: "10.1.0.0/24", MaxPods: 110, MaxImages: 50,
+		Recorder: &record.FakeRecorder{}, Name: "n1", Register: true, PodCIDRs: []string{"10.1.0.0/24"}, MaxPods: 110, MaxImages: 50,
 		UpdateFrequency: 20 * time.Millisecond, ReportFrequency: time.Hour, LeaseSeconds: 1,
 	}
 	if change != nil {
@@ -125,12 +129,12 @@ func TestDeletedNodeIsNotMadeAnew(t *testing.T) {
 	if _, err := nodes.Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the node that somebody made is reported on", func() bool { return ready(get(t, client)) })
+	await(t, "the node that was made anew is reported on", func() bool { return ready(get(t, client)) })
 }
 
 func TestNodeWithoutNetworkIsNotReady(t *testing.T) {
 	client := fake.NewClientset()
-	n := start(t, client, func(c *Config) { c.PodCIDR = "" })
+	n := start(t, client, func(c *Config) { c.PodCIDRs = nil })
 	await(t, "not ready", func() bool { node := get(t, client); return node != nil && len(node.Status.Conditions) > 0 })
 	if ready(get(t, client)) {
 		t.Error("ready without a pod CIDR")
@@ -142,6 +146,105 @@ func TestNodeWithoutNetworkIsNotReady(t *testing.T) {
 	}
 	<-n.NetworkReady()
 	await(t, "ready", func() bool { return ready(get(t, client)) })
+}
+
+func TestEventsAboutTheNode(t *testing.T) {
+	recorder := record.NewFakeRecorder(20)
+	client := fake.NewClientset()
+	start(t, client, func(c *Config) { c.Recorder, c.PodCIDRs = recorder, nil })
+	await(t, "not ready", func() bool { node := get(t, client); return node != nil && len(node.Status.Conditions) > 0 })
+	node := get(t, client).DeepCopy()
+	node.Spec.PodCIDR = "10.2.0.0/24"
+	if _, err := client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"Normal Starting Starting kubelet.", "Normal NodeHasSufficientMemory Node n1 status is now: NodeHasSufficientMemory",
+		"Normal NodeHasNoDiskPressure Node n1 status is now: NodeHasNoDiskPressure",
+		"Normal NodeHasSufficientPID Node n1 status is now: NodeHasSufficientPID",
+		"Normal NodeReady Node n1 status is now: NodeReady",
+	} {
+		select {
+		case got := <-recorder.Events:
+			if got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		case <-time.After(patience):
+			t.Fatalf("no event %q", want)
+		}
+	}
+}
+
+// hung is an engine that gives no answer from a moment on.
+type hung struct {
+	*hollow.Engine
+	stopped atomic.Bool
+}
+
+func (h *hung) Info(ctx context.Context) (kruntime.Info, error) {
+	if h.stopped.Load() {
+		<-ctx.Done()
+		return kruntime.Info{}, ctx.Err()
+	}
+	return h.Engine.Info(ctx)
+}
+
+func (h *hung) SetPodCIDRs(ctx context.Context, cidrs []string) error {
+	if h.stopped.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return h.Engine.SetPodCIDRs(ctx, cidrs)
+}
+
+func message(node *v1.Node) string {
+	i := slices.IndexFunc(node.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeReady })
+	if i < 0 {
+		return ""
+	}
+	return node.Status.Conditions[i].Message
+}
+
+func TestHungEngineIsTold(t *testing.T) {
+	client := fake.NewClientset()
+	engine := &hung{Engine: hollow.New(hollow.Options{Clock: clock.RealClock{}, CPUs: 4, MemoryBytes: 8 << 30})}
+	start(t, client, func(c *Config) { c.Engine = engine })
+	await(t, "ready", func() bool { return ready(get(t, client)) })
+	engine.stopped.Store(true)
+	await(t, "not ready", func() bool { return !ready(get(t, client)) })
+	if got := message(get(t, client)); !strings.HasPrefix(got, "container runtime is down") {
+		t.Errorf("message %q", got)
+	}
+	// Ranges that the engine does not take up hold no report back.
+	node := get(t, client).DeepCopy()
+	node.Spec.PodCIDRs, node.Annotations = []string{"10.9.0.0/24"}, map[string]string{"changed": "yes"}
+	if _, err := client.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "both are told", func() bool {
+		got := message(get(t, client))
+		return strings.HasPrefix(got, "[container runtime is down") && strings.Contains(got, "network not ready")
+	})
+	engine.stopped.Store(false)
+	await(t, "ready again", func() bool { return ready(get(t, client)) })
+}
+
+func TestEngineHasGrace(t *testing.T) {
+	now := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	n := New(Config{Clock: now, EngineGrace: 30 * time.Second})
+	n.engineSeen, n.networkErr = now.Now(), nil
+	now.Step(29 * time.Second)
+	if c := n.ready(errors.New("no answer")); c.Status != v1.ConditionTrue {
+		t.Errorf("after 29 s: %+v", c)
+	}
+	now.Step(time.Second)
+	if c := n.ready(errors.New("no answer")); c.Status != v1.ConditionFalse || c.Reason != "KubeletNotReady" {
+		t.Errorf("after 30 s: %+v", c)
+	}
+	n.Healthy = func() error { return errors.New("PLEG is not healthy") }
+	if c := n.ready(nil); c.Status != v1.ConditionFalse || c.Message != "PLEG is not healthy" {
+		t.Errorf("without lists: %+v", c)
+	}
 }
 
 // The API server asks in this order, and takes no other.

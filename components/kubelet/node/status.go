@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -11,6 +12,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/component-base/version"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/inplacepodresize"
 	"k8s.io/component-helpers/nodedeclaredfeatures/features/restartallcontainers"
@@ -62,26 +65,70 @@ func (n *Node) status(ctx context.Context, current *v1.Node) v1.NodeStatus {
 	s.DaemonEndpoints.KubeletEndpoint.Port = n.Port
 	info, engineErr := n.Engine.Info(ctx)
 	if engineErr == nil {
+		n.engineSeen = n.Clock.Now()
 		n.resources(info, &s)
 		if images, err := n.Engine.Images(ctx); err == nil {
 			s.Images = n.images(images)
 		}
 	}
-	n.mu.Lock()
-	networkErr := n.networkErr
-	n.mu.Unlock()
-	ready := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status"}
-	switch {
-	case engineErr != nil:
-		ready.Status, ready.Reason, ready.Message = v1.ConditionFalse, "KubeletNotReady", "container runtime is down: "+engineErr.Error()
-	case networkErr != nil:
-		ready.Status, ready.Reason, ready.Message = v1.ConditionFalse, "KubeletNotReady", "container runtime network not ready: "+networkErr.Error()
-	}
 	n.setCondition(&s, v1.NodeCondition{Type: v1.NodeMemoryPressure, Status: v1.ConditionFalse, Reason: "KubeletHasSufficientMemory", Message: "kubelet has sufficient memory available"})
 	n.setCondition(&s, v1.NodeCondition{Type: v1.NodeDiskPressure, Status: v1.ConditionFalse, Reason: "KubeletHasNoDiskPressure", Message: "kubelet has no disk pressure"})
 	n.setCondition(&s, v1.NodeCondition{Type: v1.NodePIDPressure, Status: v1.ConditionFalse, Reason: "KubeletHasSufficientPID", Message: "kubelet has sufficient PID available"})
-	n.setCondition(&s, ready)
+	n.setCondition(&s, n.ready(engineErr))
 	return s
+}
+
+// ready tells whether pods can run here. An engine that fails to answer once may be busy: it has EngineGrace.
+func (n *Node) ready(engineErr error) v1.NodeCondition {
+	n.mu.Lock()
+	networkErr := n.networkErr
+	n.mu.Unlock()
+	var failures []error
+	if engineErr != nil && n.Clock.Since(n.engineSeen) >= n.EngineGrace {
+		failures = append(failures, fmt.Errorf("container runtime is down: %w", engineErr))
+	}
+	if n.Healthy != nil {
+		if err := n.Healthy(); err != nil {
+			failures = append(failures, err)
+		}
+	}
+	if networkErr != nil {
+		failures = append(failures, fmt.Errorf("container runtime network not ready: %w", networkErr))
+	}
+	if failure := utilerrors.NewAggregate(failures); failure != nil {
+		return v1.NodeCondition{
+			Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: failure.Error(),
+		}
+	}
+	return v1.NodeCondition{
+		Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", Message: "kubelet is posting ready status",
+	}
+}
+
+// record tells of a condition that is new or has another status than before, as upstream's kubelet does: that a node is
+// ready only if it was not.
+func (n *Node) record(c *v1.NodeCondition, isNew bool) {
+	var reason string
+	switch {
+	case c.Type == v1.NodeMemoryPressure:
+		reason = "NodeHasSufficientMemory"
+	case c.Type == v1.NodeDiskPressure:
+		reason = "NodeHasNoDiskPressure"
+	case c.Type == v1.NodePIDPressure:
+		reason = "NodeHasSufficientPID"
+	case isNew:
+		return
+	case c.Status == v1.ConditionTrue:
+		reason = "NodeReady"
+	default:
+		reason = "NodeNotReady"
+	}
+	n.event(reason, "Node "+n.Name+" status is now: "+reason)
+}
+
+func (n *Node) event(reason, message string) {
+	ref := &v1.ObjectReference{Kind: "Node", APIVersion: "v1", Name: n.Name, UID: types.UID(n.Name)}
+	n.Recorder.Event(ref, v1.EventTypeNormal, reason, message)
 }
 
 func (n *Node) setCondition(s *v1.NodeStatus, c v1.NodeCondition) {
@@ -91,11 +138,14 @@ func (n *Node) setCondition(s *v1.NodeStatus, c v1.NodeCondition) {
 		if s.Conditions[i].Type == c.Type {
 			if s.Conditions[i].Status == c.Status {
 				c.LastTransitionTime = s.Conditions[i].LastTransitionTime
+			} else {
+				n.record(&c, false)
 			}
 			s.Conditions[i] = c
 			return
 		}
 	}
+	n.record(&c, true)
 	s.Conditions = append(s.Conditions, c)
 }
 
@@ -114,7 +164,7 @@ func (n *Node) resources(info kruntime.Info, s *v1.NodeStatus) {
 	}
 	var disk unix.Statfs_t
 	if n.RootDir != "" && unix.Statfs(n.RootDir, &disk) == nil {
-		own[v1.ResourceEphemeralStorage] = *resource.NewQuantity(int64(disk.Blocks)*disk.Bsize, resource.BinarySI)
+		own[v1.ResourceEphemeralStorage] = *resource.NewQuantity(int64(disk.Blocks)*int64(disk.Bsize), resource.BinarySI)
 	}
 	for name, quantity := range own {
 		s.Capacity[name] = quantity

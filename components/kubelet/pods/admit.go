@@ -47,6 +47,10 @@ func (w *worker) admit(ctx context.Context, observed *runtime.Pod) {
 		w.reject(pod, &rejection{reason: "SysctlForbidden", message: message, never: true})
 		return
 	}
+	if reason, message := w.m.Builder.Unsupported(pod); reason != "" {
+		w.reject(pod, &rejection{reason: reason, message: message, never: true})
+		return
+	}
 	node := w.m.Node()
 	if node == nil {
 		w.admitted = true // nothing to compare with: trust the scheduler

@@ -4,6 +4,7 @@ package pods
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -39,8 +40,10 @@ type Config struct {
 	Recorder record.EventRecorder
 	Clock    clock.WithTicker
 	Cgroups  cgroups.Tree
-	Sysctls  sysctls.Allowed
-	Limits   plan.Limits // of restarts
+	// HostPorts opens the host ports of pods; nil where there are none to open.
+	HostPorts HostPorts
+	Sysctls   sysctls.Allowed
+	Limits    plan.Limits // of restarts
 	// Node returns the node as it is, for admission; nil while it is not known.
 	Node func() *v1.Node
 	// FreshNode asks the API server for it; nil where there is none.
@@ -57,17 +60,28 @@ type Config struct {
 	NetworkReady <-chan struct{}
 }
 
+// HostPorts are the ports of the node that lead to pods.
+type HostPorts interface {
+	// Set makes the ports those of the pod as it is observed.
+	Set(ctx context.Context, pod *runtime.Pod) error
+	// Forget closes the ports of a pod.
+	Forget(ctx context.Context, uid types.UID) error
+	// Sync takes in all pods that the runtime has, and repairs what is open.
+	Sync(ctx context.Context, pods []runtime.Pod) error
+}
+
 // Manager owns the workers. It is safe for concurrent use.
 type Manager struct {
 	Config
 	probes    *probes.Manager
 	admission sync.Mutex // pods are admitted one after the other
 
-	mu      sync.Mutex
-	workers map[types.UID]*worker
-	ctx     context.Context
-	wait    sync.WaitGroup
-	synced  bool // the API's list of pods was seen
+	mu       sync.Mutex
+	workers  map[types.UID]*worker
+	ctx      context.Context
+	wait     sync.WaitGroup
+	synced   bool      // the API's list of pods was seen
+	unlisted time.Time // since when the engine owes the list of its containers; zero if it does not
 
 	relistNow chan struct{}
 }
@@ -95,8 +109,25 @@ func (m *Manager) Run(ctx context.Context) {
 	m.probes.Wait()
 }
 
+// listThreshold is how long the list of all containers may take before the node counts as not healthy.
+const listThreshold = 3 * time.Minute
+
+// Healthy tells, in upstream's words, that the engine did not list its containers for too long.
+func (m *Manager) Healthy() error {
+	m.mu.Lock()
+	unlisted := m.unlisted
+	m.mu.Unlock()
+	age := m.Clock.Since(unlisted)
+	if unlisted.IsZero() || age <= listThreshold {
+		return nil
+	}
+	return fmt.Errorf("PLEG is not healthy: pleg was last seen active %v ago; threshold is %v",
+		age.Round(time.Second), listThreshold)
+}
+
 // Set hands in a pod of this node, new or changed.
 func (m *Manager) Set(pod *v1.Pod) {
+	pod = capQuantities(pod)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.workers[pod.UID]
@@ -114,6 +145,7 @@ func (m *Manager) Set(pod *v1.Pod) {
 
 // Gone tells that a pod left the API.
 func (m *Manager) Gone(pod *v1.Pod) {
+	pod = capQuantities(pod)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w := m.workers[pod.UID]; w != nil {
@@ -165,6 +197,7 @@ func (m *Manager) Refresh(uids []types.UID) {
 // Written takes in a pod as the API server returned it. The answer to a write can be overtaken by the watch: what is
 // older than what is known, such as the pod before somebody deleted it, is dropped.
 func (m *Manager) Written(pod *v1.Pod) {
+	pod = capQuantities(pod)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w := m.workers[pod.UID]; w != nil && !w.knowsNewer(pod) && w.set(pod) {
@@ -236,11 +269,22 @@ func (m *Manager) drain(ctx context.Context, events <-chan types.UID) {
 func (m *Manager) relist(ctx context.Context) {
 	m.mu.Lock()
 	synced := m.synced // read before the list: a pod handed in later is not left over
+	if m.unlisted.IsZero() {
+		m.unlisted = m.Clock.Now()
+	}
 	m.mu.Unlock()
 	found, err := m.Engine.Pods(ctx)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Containers can't be listed, will be retried")
 		return
+	}
+	m.mu.Lock()
+	m.unlisted = time.Time{}
+	m.mu.Unlock()
+	if m.HostPorts != nil {
+		if err := m.HostPorts.Sync(ctx, found); err != nil {
+			klog.FromContext(ctx).Error(err, "Host ports can't be set, will be retried")
+		}
 	}
 	var known []types.UID
 	if m.Volumes != nil {

@@ -83,7 +83,7 @@ func (w *worker) make(ctx context.Context, pod *v1.Pod, c *v1.Container, sandbox
 	if id, err = w.m.Engine.CreateContainer(ctx, s); err != nil {
 		return "", "CreateContainerError", err
 	}
-	w.m.recordContainer(pod, c, v1.EventTypeNormal, "Created", "Created container: "+c.Name)
+	w.m.recordContainer(pod, c, v1.EventTypeNormal, "Created", "Container created")
 	return id, "", nil
 }
 

@@ -92,8 +92,12 @@ func (w *worker) createSandbox(ctx context.Context, pod *v1.Pod, attempt int, fr
 	if !pod.Spec.HostNetwork && !w.networkReady(ctx, pod) {
 		return
 	}
+	if attempt > 0 {
+		w.m.record(pod, v1.EventTypeNormal, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.")
+	}
 	var mounting, preparing sync.WaitGroup
 	mounting.Go(func() { w.mount(ctx, pod) })
+	var id string
 	sandbox, err := w.m.Builder.Sandbox(pod, attempt)
 	if err == nil {
 		if fresh {
@@ -105,10 +109,13 @@ func (w *worker) createSandbox(ctx context.Context, pod *v1.Pod, attempt int, fr
 				})
 			}
 		}
-		_, err = w.m.Engine.CreateSandbox(ctx, sandbox)
+		id, err = w.m.Engine.CreateSandbox(ctx, sandbox)
 	}
 	mounting.Wait()
 	preparing.Wait()
+	if err == nil {
+		err = w.openHostPorts(ctx, sandbox, id)
+	}
 	if err != nil && ctx.Err() == nil {
 		w.logger.Error(err, "Sandbox of the pod can't be made, will be retried", "pod", klog.KObj(pod), "attempt", attempt)
 		w.m.record(pod, v1.EventTypeWarning, "FailedCreatePodSandBox", fmt.Sprintf("Failed to create pod sandbox: %v", err))
@@ -227,7 +234,7 @@ func (w *worker) tryStart(ctx context.Context, pod *v1.Pod, c *v1.Container, san
 	if err := w.m.Engine.Start(ctx, id); err != nil {
 		return "RunContainerError", err
 	}
-	w.m.recordContainer(pod, c, v1.EventTypeNormal, "Started", "Started container "+c.Name)
+	w.m.recordContainer(pod, c, v1.EventTypeNormal, "Started", "Container started")
 	return w.postStart(ctx, pod, c, id)
 }
 

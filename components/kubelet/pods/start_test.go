@@ -59,6 +59,15 @@ func TestFailedStartsAreToldOf(t *testing.T) {
 		},
 		{
 			act: func() {
+				w.createSandbox(t.Context(), pod, 1, false)
+				changed := <-events.Events
+				<-events.Events // that it failed
+				events.Events <- changed
+			},
+			event: "Normal SandboxChanged Pod sandbox changed, it will be killed and re-created.",
+		},
+		{
+			act: func() {
 				w.prepared["c"] = prepared{id: "id", sandbox: "s"}
 				w.start(t.Context(), pod, &runtime.Sandbox{ID: "s"}, plan.Action{Kind: plan.StartContainer, Name: "c"})
 			},

@@ -2,6 +2,7 @@ package pods
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -132,7 +133,7 @@ func (w *worker) current() *v1.Pod {
 }
 
 // claims returns the pod if it was admitted and has not ended. One that left the API claims nothing, though it may still
-// be ending: whoever deleted it by force, and the scheduler, count on its place.
+// be ending: the scheduler, and the client that deleted it by force, count on its place.
 func (w *worker) claims() *v1.Pod {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -190,6 +191,7 @@ func (w *worker) look(ctx context.Context) (time.Duration, bool) {
 		return time.Second, false
 	}
 	now := w.m.Clock.Now()
+	w.forgetRemoved(&observed)
 	w.admit(ctx, &observed)
 	w.decideEnd(now)
 	w.settle(now)
@@ -215,6 +217,9 @@ func (w *worker) look(ctx context.Context) (time.Duration, bool) {
 	w.mu.Unlock()
 	if freed {
 		w.m.pokeDeferred()
+	}
+	if !busy { // else a sandbox may come up that was not observed
+		w.setHostPorts(ctx, pod, &observed)
 	}
 
 	if decision.Done && !busy && (gone || deleted) {
@@ -243,6 +248,18 @@ func (w *worker) observe(ctx context.Context) (runtime.Pod, error) {
 		}
 		w.mu.Unlock()
 	}
+}
+
+// forgetRemoved drops what is noted of containers that are no more, however they were removed; it is called with the
+// lock held.
+func (w *worker) forgetRemoved(observed *runtime.Pod) {
+	there := map[string]bool{}
+	for i := range observed.Containers {
+		there[observed.Containers[i].ID] = true
+	}
+	maps.DeleteFunc(w.resize.renewed, func(id string, _ bool) bool { return !there[id] })
+	maps.DeleteFunc(w.messages, func(id, _ string) bool { return !there[id] })
+	maps.DeleteFunc(w.resize.tries, func(id string, at time.Time) bool { return !there[id] && !at.IsZero() })
 }
 
 // next is how long the worker may sleep.
@@ -286,6 +303,11 @@ func (w *worker) cleanUp(ctx context.Context, observed *runtime.Pod) error {
 	}
 	for i := range observed.Sandboxes {
 		if err := w.m.Engine.Remove(ctx, observed.Sandboxes[i].ID); err != nil {
+			return err
+		}
+	}
+	if w.m.HostPorts != nil {
+		if err := w.m.HostPorts.Forget(ctx, w.uid); err != nil {
 			return err
 		}
 	}

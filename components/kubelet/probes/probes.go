@@ -4,7 +4,10 @@ package probes
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,13 +113,14 @@ func (m *Manager) begin(parent context.Context, pod *v1.Pod, c *v1.Container, fo
 	ctx, stop := context.WithCancel(parent)
 	fatal, stopFatal := context.WithCancel(ctx)
 	r := &run{stop: stop, stopFatal: stopFatal, startedCh: make(chan struct{})}
+	told := lastStatus(pod, found.ID)
 	target := hooks.Target{ID: found.ID, PodIP: pod.Status.PodIP, Container: c}
-	startup := c.StartupProbe != nil && !m.Pretend && !plainInit
+	startup := c.StartupProbe != nil && !m.Pretend && !plainInit && (told.Started == nil || !*told.Started)
 	if !startup {
 		r.started = true
 		close(r.startedCh)
 	}
-	r.ready = c.ReadinessProbe == nil || m.Pretend || plainInit
+	r.ready = c.ReadinessProbe == nil || m.Pretend || plainInit || told.Ready && isReady(pod)
 	if m.Pretend || plainInit {
 		return r
 	}
@@ -137,6 +141,26 @@ func (m *Manager) begin(parent context.Context, pod *v1.Pod, c *v1.Container, fo
 		m.wait.Go(func() { p.loop(ctx) })
 	}
 	return r
+}
+
+// lastStatus is what the pod's status tells of a run: that of one which started before the kubelet did stays until a
+// probe finds otherwise (KEP-4781). The status is empty if it is about another run.
+func lastStatus(pod *v1.Pod, id string) v1.ContainerStatus {
+	for _, list := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range list {
+			if _, known, found := strings.Cut(list[i].ContainerID, "://"); found && known == id {
+				return list[i]
+			}
+		}
+	}
+	return v1.ContainerStatus{}
+}
+
+// isReady tells that the pod's status says so; the node controller withdraws that from pods of a node that is lost.
+func isReady(pod *v1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c v1.PodCondition) bool {
+		return c.Type == v1.PodReady && c.Status == v1.ConditionTrue
+	})
 }
 
 // prober runs one probe of one container.
@@ -187,12 +211,14 @@ func (p *prober) loop(ctx context.Context) {
 func (p *prober) once(parent context.Context) bool {
 	ctx, cancel := context.WithTimeout(parent, time.Duration(max(p.probe.TimeoutSeconds, 1))*time.Second)
 	defer cancel()
-	err := p.ask(ctx)
+	warning, err := p.ask(ctx)
 	if parent.Err() != nil {
 		return true
 	}
-	if err != nil {
-		p.m.Record(p.pod, p.target.Container, v1.EventTypeWarning, "Unhealthy", p.kind+" probe failed: "+err.Error())
+	p.tell(warning, err)
+	var unknown *hooks.UnknownError
+	if errors.As(err, &unknown) {
+		return false // it counts neither way
 	}
 	ok := err == nil
 	if ok == p.last && p.streak > 0 {
@@ -210,21 +236,40 @@ func (p *prober) once(parent context.Context) bool {
 	return p.verdict(ok)
 }
 
-func (p *prober) ask(ctx context.Context) error {
+// tell records an event about what went wrong, in upstream's words.
+func (p *prober) tell(warning string, err error) {
+	reason, text := "Unhealthy", ""
+	var unknown *hooks.UnknownError
+	var exit *hooks.ExitError
+	switch {
+	case errors.As(err, &unknown):
+		text = " probe errored and resulted in unknown state: " + err.Error()
+	case errors.As(err, &exit):
+		text = " probe failed: " + exit.Output
+	case err != nil:
+		text = " probe failed: " + err.Error()
+	case warning != "":
+		reason, text = "ProbeWarning", " probe warning: "+warning
+	default:
+		return
+	}
+	p.m.Record(p.pod, p.target.Container, v1.EventTypeWarning, reason, p.kind+text)
+}
+
+// ask probes once; a probe may pass with a warning.
+func (p *prober) ask(ctx context.Context) (warning string, err error) {
 	r := p.m.Runner
 	switch h := p.probe.ProbeHandler; {
 	case h.Exec != nil:
-		_, err := r.Exec(ctx, p.target, h.Exec)
-		return err
+		return "", r.Exec(ctx, p.target, h.Exec)
 	case h.HTTPGet != nil:
-		_, err := r.HTTP(ctx, p.target, h.HTTPGet)
-		return err
+		return r.HTTP(ctx, p.target, h.HTTPGet)
 	case h.TCPSocket != nil:
-		return r.TCP(ctx, p.target, h.TCPSocket)
+		return "", r.TCP(ctx, p.target, h.TCPSocket)
 	case h.GRPC != nil:
-		return r.GRPC(ctx, p.target, h.GRPC)
+		return "", r.GRPC(ctx, p.target, h.GRPC)
 	}
-	return nil
+	return "", nil
 }
 
 // verdict applies a result that lasted long enough.

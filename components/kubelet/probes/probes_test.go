@@ -2,6 +2,7 @@ package probes
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -146,6 +147,79 @@ func TestStartupHoldsTheOthersBack(t *testing.T) {
 		t.Error("not started after the probe passed")
 	}
 	b.awaitProbe() // the liveness probe's first
+}
+
+// What the status tells of a container that started before the kubelet stays until a probe finds otherwise; of another
+// run of the container it counts for nothing.
+func TestStatusOutlivesTheKubelet(t *testing.T) {
+	yes := true
+	probe := func() *v1.Probe { return &v1.Probe{PeriodSeconds: 5, FailureThreshold: 2, InitialDelaySeconds: 60} }
+	for id, want := range map[string]bool{"docker://id": true, "docker://old": false} {
+		b := newBench(t, v1.Container{StartupProbe: probe(), ReadinessProbe: probe()})
+		b.manager.Forget(b.pod.UID)
+		b.pod.Status = v1.PodStatus{
+			Conditions:        []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}},
+			ContainerStatuses: []v1.ContainerStatus{{Name: "c", ContainerID: id, Started: &yes, Ready: true}},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		state := b.sync(ctx, false)
+		cancel()
+		b.manager.Wait()
+		if state.Started["id"] != want || state.Ready["id"] != want {
+			t.Errorf("status of %s: %+v, want %v", id, state, want)
+		}
+	}
+	b := newBench(t, v1.Container{ReadinessProbe: probe()})
+	b.manager.Forget(b.pod.UID)
+	b.pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "c", ContainerID: "docker://id", Started: &yes, Ready: true}}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if b.sync(ctx, false).Ready["id"] {
+		t.Error("ready though the pod's readiness was withdrawn")
+	}
+}
+
+func TestEventsOfProbes(t *testing.T) {
+	var got string
+	p := &prober{kind: "Readiness", m: &Manager{Record: func(_ *v1.Pod, _ *v1.Container, kind, reason, message string) {
+		got = kind + " " + reason + " " + message
+	}}}
+	for want, told := range map[string]struct {
+		warning string
+		err     error
+	}{
+		"": {},
+		"Warning Unhealthy Readiness probe failed: HTTP probe failed with statuscode: 500":             {"", errors.New("HTTP probe failed with statuscode: 500")},
+		"Warning Unhealthy Readiness probe failed: no\n":                                               {"", &hooks.ExitError{Code: 1, Output: "no\n"}},
+		"Warning Unhealthy Readiness probe errored and resulted in unknown state: no engine":           {"", &hooks.UnknownError{Err: errors.New("no engine")}},
+		"Warning ProbeWarning Readiness probe warning: Probe terminated redirects, Response body: <a>": {"Probe terminated redirects, Response body: <a>", nil},
+	} {
+		got = ""
+		if p.tell(told.warning, told.err); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// broken is an engine that can't run a command.
+type broken struct{ runtime.Streams }
+
+func (broken) Exec(context.Context, string, runtime.ExecOptions) (int, error) {
+	return 0, errors.New("no engine")
+}
+
+// A probe that can't be tried condemns no container.
+func TestUntriedProbesDoNotCount(t *testing.T) {
+	p := &prober{
+		m: &Manager{
+			Runner: &hooks.Runner{Streams: broken{}}, Record: func(*v1.Pod, *v1.Container, string, string, string) {},
+		},
+		run: &run{}, kind: "Liveness", pod: &v1.Pod{},
+		probe: &v1.Probe{FailureThreshold: 1, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"x"}}}},
+	}
+	if p.once(t.Context()) || p.run.unhealthy != nil || p.streak != 0 {
+		t.Errorf("condemned: %+v after %d", p.run.unhealthy, p.streak)
+	}
 }
 
 func TestEndingPodsAreNotCondemned(t *testing.T) {

@@ -21,8 +21,9 @@ var ErrNotFound = errors.New("not found")
 type Runtime interface {
 	// Info describes the engine and the machine it runs on.
 	Info(ctx context.Context) (Info, error)
-	// SetPodCIDR prepares the pod network; sandboxes that are not on the host network need it first.
-	SetPodCIDR(ctx context.Context, cidr string) error
+	// SetPodCIDRs prepares the pod network, with one range of each family that pods have; sandboxes that are not on the
+	// host network need it first. The addresses of a sandbox have the order of the ranges.
+	SetPodCIDRs(ctx context.Context, cidrs []string) error
 
 	// Pods tells of every pod that has a container, running or not.
 	Pods(ctx context.Context) ([]Pod, error)
@@ -137,6 +138,8 @@ type Sandbox struct {
 	State   State
 	Created time.Time
 	IPs     []string // empty on the host network
+	// Ports are those of SandboxSpec, except on the host network.
+	Ports []v1.ContainerPort
 }
 
 // Container is one run of one of a pod's containers.
@@ -231,7 +234,7 @@ type SandboxSpec struct {
 	HostIPC      bool
 	SharePID     bool
 	Sysctls      map[string]string
-	Ports        []v1.ContainerPort // those with a host port are published
+	Ports        []v1.ContainerPort // with a host port; the engine only keeps them
 	CgroupParent string
 	Labels       map[string]string // the pod's own
 	// Annotations are the pod's; the hollow runtime takes its script from them.

@@ -111,7 +111,7 @@ func (g *Guard) allowed(ctx context.Context, who user.Info, r *http.Request) (bo
 	verb := verbs[r.Method]
 	var reason string
 	for _, subresource := range subresources(r.URL.Path) {
-		key := fmt.Sprintf("%q %q %q %q", who.GetName(), who.GetGroups(), verb, subresource)
+		key := accessKey(who, verb, subresource)
 		if granted, ok := g.access.Get(key); ok {
 			if granted.(bool) {
 				return true, ""
@@ -133,6 +133,11 @@ func (g *Guard) allowed(ctx context.Context, who user.Info, r *http.Request) (bo
 		reason = fmt.Sprintf("Forbidden (user=%s, verb=%s, resource=nodes, subresource(s)=%v)", who.GetName(), verb, subresources(r.URL.Path))
 	}
 	return false, reason
+}
+
+// accessKey names all that an answer depends on. Maps are printed in the order of their keys.
+func accessKey(who user.Info, verb, subresource string) string {
+	return fmt.Sprintf("%q %q %q %q %q %q", who.GetName(), who.GetUID(), who.GetGroups(), who.GetExtra(), verb, subresource)
 }
 
 func (g *Guard) ask(ctx context.Context, who user.Info, verb, subresource string) (*authorizationv1.SubjectAccessReviewStatus, error) {
@@ -171,6 +176,8 @@ func subresources(path string) []string {
 		return []string{"log"}
 	case under("/healthz"):
 		return []string{"healthz", "proxy"}
+	case under("/configz"):
+		return []string{"configz", "proxy"}
 	case under("/pods"), under("/runningpods"):
 		return []string{"pods", "proxy"}
 	default:

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
@@ -42,6 +43,8 @@ type Config struct {
 	LogDir      string
 	IdleTimeout time.Duration
 	Metrics     prometheus.Gatherer
+	// Configuration is what /configz shows, with the rest of Debug; nil shows none.
+	Configuration *kubeletconfig.KubeletConfiguration
 	// Program is what /statusz and /flagz tell of; nil serves neither. New sets its paths.
 	Program *zpages.Program
 }
@@ -79,6 +82,9 @@ func New(config Config) *Server {
 		if config.LogDir != "" {
 			mux.Handle("GET /logs/", http.StripPrefix("/logs/", http.FileServer(http.Dir(config.LogDir))))
 		}
+		if config.Configuration != nil {
+			mux.HandleFunc("GET /configz", s.configz)
+		}
 		mux.HandleFunc("POST /run/{namespace}/{pod}/{container}", s.run)
 		mux.HandleFunc("POST /run/{namespace}/{pod}/{uid}/{container}", s.run)
 	}
@@ -96,6 +102,9 @@ func (s *Server) addPages(mux *http.ServeMux) {
 	paths := []string{"/healthz", "/pods", "/runningpods", "/stats", "/metrics", zpages.StatusPath}
 	if s.Debug {
 		paths = append(paths, "/containerLogs", "/exec", "/attach", "/portForward", "/run")
+	}
+	if s.Debug && s.Configuration != nil {
+		paths = append(paths, "/configz")
 	}
 	if s.Debug && s.LogDir != "" {
 		paths = append(paths, "/logs")
@@ -148,6 +157,10 @@ func Health(ctx context.Context, listener net.Listener) error {
 
 func (s *Server) pods(w http.ResponseWriter, _ *http.Request) {
 	writePods(w, s.Pods.List())
+}
+
+func (s *Server) configz(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, map[string]any{"kubeletconfig": s.Configuration})
 }
 
 func (s *Server) runningPods(w http.ResponseWriter, _ *http.Request) {

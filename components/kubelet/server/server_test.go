@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
@@ -30,8 +32,9 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/transport/spdy"
 	utilexec "k8s.io/client-go/util/exec"
-
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/utils/clock"
+
 	"quintet.dev/quintet/components/kubelet/runtime"
 	"quintet.dev/quintet/components/kubelet/runtime/hollow"
 	"quintet.dev/quintet/internal/zpages"
@@ -311,6 +314,40 @@ func TestGuardAsksTheAPIServer(t *testing.T) {
 	closed, _ := serve(t, &Guard{Client: client, AlwaysAllow: true})
 	if code, _ := get(t, closed, "/pods"); code != http.StatusUnauthorized {
 		t.Errorf("without credentials: %d", code)
+	}
+}
+
+// Users of one name and groups may yet be others, of whom the API server thinks otherwise.
+func TestAnswersAreKeptByUser(t *testing.T) {
+	alice := &user.DefaultInfo{Name: "alice", UID: "1", Groups: []string{"g"}, Extra: map[string][]string{"a": {"x"}, "b": {"y"}}}
+	keys := map[string]bool{}
+	for _, change := range []func(*user.DefaultInfo){
+		func(*user.DefaultInfo) {}, func(u *user.DefaultInfo) { u.UID = "2" },
+		func(u *user.DefaultInfo) { u.Extra = map[string][]string{"a": {"x"}} }, func(u *user.DefaultInfo) { u.Groups = nil },
+	} {
+		other := *alice
+		change(&other)
+		keys[accessKey(&other, "get", "proxy")] = true
+	}
+	if len(keys) != 4 {
+		t.Errorf("%d keys of 4 users: %v", len(keys), keys)
+	}
+}
+
+func TestConfigz(t *testing.T) {
+	for debug, want := range map[bool]int{true: http.StatusOK, false: http.StatusNotFound} {
+		server := httptest.NewTLSServer(New(Config{
+			Pods: podList{}, Clock: clock.RealClock{}, Guard: open(), Debug: debug,
+			Configuration: &kubeletconfig.KubeletConfiguration{MaxPods: 7},
+		}))
+		code, body := get(t, server, "/configz")
+		if code != want || want == http.StatusOK && (!strings.HasPrefix(body, `{"kubeletconfig":{`) || !strings.Contains(body, `"maxPods":7`)) {
+			t.Errorf("debug %v: %d %s", debug, code, body)
+		}
+		server.Close()
+	}
+	if got := subresources("/configz"); !slices.Equal(got, []string{"configz", "proxy"}) {
+		t.Errorf("asks for %v", got)
 	}
 }
 

@@ -37,7 +37,8 @@ func (e *environment) list() []string {
 }
 
 // environment builds a container's variables: those of services, then envFrom, then env, the later winning.
-func (b *Builder) environment(ctx context.Context, pod *v1.Pod, c *v1.Container) (*environment, error) {
+func (b *Builder) environment(ctx context.Context, r *Request) (*environment, error) {
+	pod, c := r.Pod, r.Container
 	env := &environment{values: map[string]string{}}
 	services, err := b.serviceVariables(pod)
 	if err != nil {
@@ -57,7 +58,7 @@ func (b *Builder) environment(ctx context.Context, pod *v1.Pod, c *v1.Container)
 		return value, ok
 	}
 	for i := range c.Env {
-		value, skip, err := b.value(ctx, pod, c, &c.Env[i], lookup)
+		value, skip, err := b.value(ctx, r, &c.Env[i], lookup)
 		if err != nil {
 			return nil, err
 		}
@@ -109,7 +110,8 @@ func (b *Builder) from(ctx context.Context, pod *v1.Pod, from v1.EnvFromSource, 
 func optional(o *bool) bool { return o != nil && *o }
 
 // value is what one variable is set to; skip tells that an optional source is missing.
-func (b *Builder) value(ctx context.Context, pod *v1.Pod, c *v1.Container, e *v1.EnvVar, lookup func(string) (string, bool)) (value string, skip bool, err error) {
+func (b *Builder) value(ctx context.Context, r *Request, e *v1.EnvVar, lookup func(string) (string, bool)) (value string, skip bool, err error) {
+	pod, c := r.Pod, r.Container
 	if e.ValueFrom == nil {
 		return expand(e.Value, lookup), false, nil
 	}
@@ -122,8 +124,12 @@ func (b *Builder) value(ctx context.Context, pod *v1.Pod, c *v1.Container, e *v1
 		return b.configMapKey(ctx, pod, from.ConfigMapKeyRef)
 	case from.SecretKeyRef != nil:
 		return b.secretKey(ctx, pod, from.SecretKeyRef)
+	case from.FileKeyRef != nil && b.Virtual: // nothing was written
+		return "", true, nil
+	case from.FileKeyRef != nil:
+		return fileKey(r.Volumes, from.FileKeyRef)
 	default:
-		err = fmt.Errorf("variable %s: this kind of source is not supported: use fieldRef, resourceFieldRef, configMapKeyRef or secretKeyRef", e.Name)
+		err = fmt.Errorf("variable %s: this kind of source is not supported: use fieldRef, resourceFieldRef, configMapKeyRef, secretKeyRef or fileKeyRef", e.Name)
 	}
 	return value, false, err
 }

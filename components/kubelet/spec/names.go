@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -53,108 +52,22 @@ func (b *Builder) writeHosts(path string, pod *v1.Pod) error {
 			fmt.Fprintf(&text, "%s\t%s\n", alias.IP, strings.Join(alias.Hostnames, "\t"))
 		}
 	}
-	return os.WriteFile(path, []byte(text.String()), 0o644)
+	return writeChanged(path, text.String())
 }
 
-// resolver is the content of a resolv.conf.
-type resolver struct{ servers, searches, options []string }
-
-// writeResolvConf writes the pod's resolv.conf as its DNS policy asks
-// (https://kubernetes.io/docs/concepts/services-networking/dns-pod-service/#pod-s-dns-policy).
+// writeResolvConf writes the pod's resolv.conf, in place, too.
 func (b *Builder) writeResolvConf(path string, pod *v1.Pod) error {
-	r, err := b.resolver(pod)
+	r, _, err := b.resolver(pod) // its warnings are given when the sandbox is made
 	if err != nil {
 		return err
 	}
-	var text strings.Builder
-	if len(r.searches) > 0 {
-		fmt.Fprintf(&text, "search %s\n", strings.Join(r.searches, " "))
-	}
-	for _, server := range r.servers {
-		fmt.Fprintf(&text, "nameserver %s\n", server)
-	}
-	if len(r.options) > 0 {
-		fmt.Fprintf(&text, "options %s\n", strings.Join(r.options, " "))
-	}
-	return os.WriteFile(path, []byte(text.String()), 0o644)
+	return writeChanged(path, r.String())
 }
 
-func (b *Builder) resolver(pod *v1.Pod) (resolver, error) {
-	var r resolver
-	policy := pod.Spec.DNSPolicy
-	cluster := policy == v1.DNSClusterFirstWithHostNet || (policy == v1.DNSClusterFirst && !pod.Spec.HostNetwork)
-	if policy != v1.DNSNone {
-		host, err := b.hostResolver()
-		if err != nil {
-			return r, err
-		}
-		r = host
-		if cluster && len(b.ClusterDNS) > 0 {
-			r.servers = slices.Clone(b.ClusterDNS)
-			if b.ClusterDomain != "" {
-				r.searches = append([]string{pod.Namespace + ".svc." + b.ClusterDomain, "svc." + b.ClusterDomain, b.ClusterDomain}, host.searches...)
-			}
-			r.options = []string{"ndots:5"}
-		}
+// writeChanged writes a file that has another content: containers that run must not see it empty for nothing.
+func writeChanged(path, text string) error {
+	if have, err := os.ReadFile(path); err == nil && string(have) == text {
+		return nil
 	}
-	if c := pod.Spec.DNSConfig; c != nil {
-		r.servers = unique(append(r.servers, c.Nameservers...))
-		r.searches = unique(append(r.searches, c.Searches...))
-		r.options = mergeOptions(r.options, c.Options)
-	}
-	return r, nil
-}
-
-func (b *Builder) hostResolver() (resolver, error) {
-	var r resolver
-	if b.ResolvConf == "" {
-		return r, nil
-	}
-	data, err := os.ReadFile(b.ResolvConf)
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err != nil {
-		return r, fmt.Errorf("resolvConf: %w", err)
-	}
-	for _, line := range strings.Split(string(data), "\n") {
-		fields := strings.Fields(line)
-		if len(fields) < 2 {
-			continue
-		}
-		switch fields[0] {
-		case "nameserver":
-			r.servers = append(r.servers, fields[1])
-		case "search":
-			r.searches = fields[1:]
-		case "options":
-			r.options = append(r.options, fields[1:]...)
-		}
-	}
-	return r, nil
-}
-
-func unique(words []string) []string {
-	seen := map[string]bool{}
-	return slices.DeleteFunc(slices.Clone(words), func(word string) bool {
-		again := seen[word]
-		seen[word] = true
-		return again
-	})
-}
-
-// mergeOptions adds options; one of the same name replaces.
-func mergeOptions(have []string, more []v1.PodDNSConfigOption) []string {
-	for _, option := range more {
-		text := option.Name
-		if option.Value != nil {
-			text += ":" + *option.Value
-		}
-		have = slices.DeleteFunc(slices.Clone(have), func(old string) bool {
-			name, _, _ := strings.Cut(old, ":")
-			return name == option.Name
-		})
-		have = append(have, text)
-	}
-	return have
+	return os.WriteFile(path, []byte(text), 0o644)
 }

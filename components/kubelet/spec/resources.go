@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"math"
+
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
@@ -79,7 +81,8 @@ const (
 )
 
 func shares(cpu resource.Quantity) int64 {
-	return min(max(fewestShares, cpu.MilliValue()*1024/1000), mostShares)
+	milli := min(cpu.MilliValue(), mostShares*1000/1024)
+	return max(fewestShares, milli*1024/1000)
 }
 
 // quota is CPU time per period, nothing for no limit.
@@ -88,5 +91,6 @@ func (b *Builder) quota(limit resource.Quantity) (quota, period int64) {
 		return 0, 0
 	}
 	period = b.CPUPeriod.Microseconds()
-	return max(1000, limit.MilliValue()*period/1000), period
+	milli := min(limit.MilliValue(), math.MaxInt64/period)
+	return max(1000, milli*period/1000), period
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/record"
 
 	"quintet.dev/quintet/components/kubelet/cgroups"
 	"quintet.dev/quintet/components/kubelet/plan"
@@ -31,27 +33,35 @@ type Builder struct {
 	ClusterDNS     []string
 	ClusterDomain  string
 	ResolvConf     string // file
+	NodeIPs        []string
 	SeccompDefault bool
 	CPUQuota       bool
 	CPUPeriod      time.Duration
 	PidsLimit      int64
 	LogMaxSize     string
 	LogMaxFiles    int
+	// Recorder, if set, is told what of a pod's DNS configuration can't be had; NodeRef is the node in its events.
+	Recorder record.EventRecorder
+	NodeRef  *v1.ObjectReference
 	// Virtual runtimes have no file system: no files are made for them.
 	Virtual bool
 }
 
 // Sandbox describes the pod's sandbox.
 func (b *Builder) Sandbox(pod *v1.Pod, attempt int) (*runtime.SandboxSpec, error) {
-	if err := b.unsupported(pod); err != nil {
-		return nil, err
-	}
 	hostname, domain := Hostname(pod, b.ClusterDomain)
 	if pod.Spec.SetHostnameAsFQDN != nil && *pod.Spec.SetHostnameAsFQDN && domain != "" {
 		hostname += "." + domain
 		if len(hostname) > 64 {
 			return nil, fmt.Errorf("failed to construct FQDN from pod hostname and cluster domain, FQDN %s is too long (64 characters is the max, %d characters requested)", hostname, len(hostname))
 		}
+	}
+	if !b.Virtual {
+		_, warnings, err := b.resolver(pod)
+		if err != nil {
+			return nil, err
+		}
+		b.warn(pod, warnings)
 	}
 	s := &runtime.SandboxSpec{
 		Pod:          refOf(pod),
@@ -67,7 +77,7 @@ func (b *Builder) Sandbox(pod *v1.Pod, attempt int) (*runtime.SandboxSpec, error
 		Annotations:  pod.Annotations,
 	}
 	for _, c := range plan.Containers(pod) {
-		s.Ports = append(s.Ports, c.Ports...)
+		s.Ports = append(s.Ports, hostPorts(c)...)
 	}
 	if sc := pod.Spec.SecurityContext; sc != nil && len(sc.Sysctls) > 0 {
 		s.Sysctls = map[string]string{}
@@ -76,6 +86,11 @@ func (b *Builder) Sandbox(pod *v1.Pod, attempt int) (*runtime.SandboxSpec, error
 		}
 	}
 	return s, nil
+}
+
+// hostPorts are the ports of c that the node opens.
+func hostPorts(c *v1.Container) []v1.ContainerPort {
+	return slices.DeleteFunc(slices.Clone(c.Ports), func(p v1.ContainerPort) bool { return p.HostPort == 0 })
 }
 
 func refOf(pod *v1.Pod) runtime.PodRef {
@@ -118,7 +133,7 @@ type Request struct {
 // Container describes a container. It makes the small files that it mounts.
 func (b *Builder) Container(ctx context.Context, r *Request) (*runtime.ContainerSpec, error) {
 	pod, c := r.Pod, r.Container
-	env, err := b.environment(ctx, pod, c)
+	env, err := b.environment(ctx, r)
 	if err != nil {
 		return nil, err
 	}

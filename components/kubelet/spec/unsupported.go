@@ -2,16 +2,29 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 )
 
-// unsupported names the first thing that the pod asks for and an engine of Docker's kind can't give. A pod is better
-// not started than started without what it counts on. Runtimes that only pretend give everything.
-func (b *Builder) unsupported(pod *v1.Pod) error {
+// Reasons of pods that are not admitted, as upstream's kubelet gives them.
+const (
+	reasonGroupsPolicy = "SupplementalGroupsPolicyNotSupported"
+	reasonFeature      = "PodFeatureUnsupported"
+)
+
+// Unsupported names the first thing that the pod asks for and an engine of Docker's kind can't give, and the reason of the
+// refusal; there is none, "", for most pods. A pod is better not started than started without what it counts on. Runtimes
+// that only pretend give everything.
+func (b *Builder) Unsupported(pod *v1.Pod) (reason, message string) {
+	if b.Virtual {
+		return "", ""
+	}
 	spec := &pod.Spec
-	strict := spec.SecurityContext != nil && spec.SecurityContext.SupplementalGroupsPolicy != nil &&
-		*spec.SecurityContext.SupplementalGroupsPolicy == v1.SupplementalGroupsPolicyStrict
+	if sc := spec.SecurityContext; sc != nil && sc.SupplementalGroupsPolicy != nil &&
+		*sc.SupplementalGroupsPolicy == v1.SupplementalGroupsPolicyStrict {
+		return reasonGroupsPolicy, fmt.Sprintf("SupplementalGroupsPolicy=%s is not supported in this node", *sc.SupplementalGroupsPolicy)
+	}
 	for _, field := range []struct {
 		name string
 		set  bool
@@ -19,11 +32,11 @@ func (b *Builder) unsupported(pod *v1.Pod) error {
 		{"spec.hostUsers: false (user namespaces)", spec.HostUsers != nil && !*spec.HostUsers},
 		{"spec.runtimeClassName", spec.RuntimeClassName != nil && *spec.RuntimeClassName != ""},
 		{"spec.resourceClaims", len(spec.ResourceClaims) > 0},
-		{"spec.securityContext.supplementalGroupsPolicy: Strict", strict},
+		{"spec.volumes: image", slices.ContainsFunc(spec.Volumes, func(v v1.Volume) bool { return v.Image != nil })},
 	} {
-		if field.set && !b.Virtual {
-			return fmt.Errorf("%s is not supported by this node", field.name)
+		if field.set {
+			return reasonFeature, field.name + " is not supported by this node"
 		}
 	}
-	return nil
+	return "", ""
 }

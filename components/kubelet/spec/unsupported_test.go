@@ -9,20 +9,31 @@ import (
 
 func TestUnsupportedIsNamed(t *testing.T) {
 	no, class, strict := false, "gvisor", v1.SupplementalGroupsPolicyStrict
-	for want, spec := range map[string]v1.PodSpec{
-		"hostUsers":                {HostUsers: &no},
-		"runtimeClassName":         {RuntimeClassName: &class},
-		"resourceClaims":           {ResourceClaims: []v1.PodResourceClaim{{Name: "gpu"}}},
-		"supplementalGroupsPolicy": {SecurityContext: &v1.PodSecurityContext{SupplementalGroupsPolicy: &strict}},
+	for want, test := range map[string]struct {
+		spec   v1.PodSpec
+		reason string
+	}{
+		"hostUsers":        {v1.PodSpec{HostUsers: &no}, "PodFeatureUnsupported"},
+		"runtimeClassName": {v1.PodSpec{RuntimeClassName: &class}, "PodFeatureUnsupported"},
+		"resourceClaims":   {v1.PodSpec{ResourceClaims: []v1.PodResourceClaim{{Name: "gpu"}}}, "PodFeatureUnsupported"},
+		"volumes: image": {
+			v1.PodSpec{Volumes: []v1.Volume{{VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{}}}}},
+			"PodFeatureUnsupported",
+		},
+		"SupplementalGroupsPolicy=Strict": {
+			v1.PodSpec{SecurityContext: &v1.PodSecurityContext{SupplementalGroupsPolicy: &strict}},
+			"SupplementalGroupsPolicyNotSupported",
+		},
 	} {
-		if _, err := (&Builder{}).Sandbox(&v1.Pod{Spec: spec}, 0); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
+		reason, message := (&Builder{}).Unsupported(&v1.Pod{Spec: test.spec})
+		if reason != test.reason || !strings.Contains(message, want) {
+			t.Errorf("%s: %q, %q", want, reason, message)
 		}
-		if _, err := (&Builder{Virtual: true}).Sandbox(&v1.Pod{Spec: spec}, 0); err != nil {
-			t.Errorf("%s of a pod that is only pretended: %v", want, err)
+		if reason, _ := (&Builder{Virtual: true}).Unsupported(&v1.Pod{Spec: test.spec}); reason != "" {
+			t.Errorf("%s of a pod that is only pretended: %q", want, reason)
 		}
 	}
-	if _, err := (&Builder{}).Sandbox(&v1.Pod{}, 0); err != nil {
-		t.Error(err)
+	if reason, message := (&Builder{}).Unsupported(&v1.Pod{}); reason != "" {
+		t.Errorf("a pod that asks for nothing: %q, %q", reason, message)
 	}
 }

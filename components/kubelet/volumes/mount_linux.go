@@ -21,6 +21,18 @@ func mountMemory(dir string, size int64) error {
 	return unix.Mount("tmpfs", dir, "tmpfs", 0, options)
 }
 
+// isMountPoint tells whether a file system of its own is mounted on dir, which a file system in memory is.
+func isMountPoint(dir string) (bool, error) {
+	var own, parent unix.Stat_t
+	if err := unix.Stat(dir, &own); err != nil {
+		return false, fmt.Errorf("stat %s: %w", dir, err)
+	}
+	if err := unix.Stat(filepath.Dir(dir), &parent); err != nil {
+		return false, fmt.Errorf("stat %s: %w", filepath.Dir(dir), err)
+	}
+	return own.Dev != parent.Dev, nil
+}
+
 // unmountBelow unmounts everything mounted below dir, the deepest first.
 func unmountBelow(dir string) error {
 	resolved, err := filepath.EvalSymlinks(dir)

@@ -7,8 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // SubPath resolves a subPath inside a volume and makes it, as a directory with the volume's mode, if it is missing.
@@ -43,7 +42,7 @@ func SubPath(volume, sub, target string) (string, error) {
 		return "", fmt.Errorf("subPath %q leads out of its volume", sub)
 	}
 	err = bind(root, sub, target)
-	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, errors.ErrUnsupported) {
 		return resolved, nil
 	}
 	if err != nil {
@@ -76,34 +75,9 @@ func makeBelow(inside *os.Root, sub string) error {
 	return nil
 }
 
-// bind mounts what sub is in root, at this moment and without leaving root, on target.
-func bind(root, sub, target string) error {
-	directory, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(directory)
-	found, err := unix.Openat2(directory, sub, &unix.OpenHow{
-		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS,
-	})
-	if err != nil {
-		return err
-	}
-	defer unix.Close(found)
-	var stat unix.Stat_t
-	if err := unix.Fstat(found, &stat); err != nil {
-		return err
-	}
-	if err := makeTarget(target, stat.Mode&unix.S_IFMT == unix.S_IFDIR); err != nil {
-		return err
-	}
-	return unix.Mount(fmt.Sprintf("/proc/self/fd/%d", found), target, "", unix.MS_BIND|unix.MS_REC, "")
-}
-
 // makeTarget makes an empty directory or file to mount on, instead of what an earlier run of the container left.
 func makeTarget(target string, directory bool) error {
-	if err := unix.Unmount(target, unix.UMOUNT_NOFOLLOW|unix.MNT_DETACH); err != nil &&
-		err != unix.EINVAL && err != unix.ENOENT && err != unix.EPERM {
+	if err := unmountOne(target); err != nil {
 		return err
 	}
 	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -79,23 +80,23 @@ func (m *Manager) files(ctx context.Context, pod *v1.Pod, v *v1.Volume) (string,
 		plugin = "kubernetes.io~downward-api"
 	}
 	dir := filepath.Join(m.podDir(pod.UID), "volumes", plugin, v.Name)
-	secret := v.Secret != nil || v.Projected != nil
-	if err := m.directory(dir, secret); err != nil {
+	if err := m.directory(dir, v.ConfigMap == nil); err != nil {
 		return "", err
 	}
 	w := writer{dir: dir, group: fsGroup(pod), now: m.Clock.Now}
 	return dir, w.write(payload)
 }
 
-// directory makes dir; secret ones live in memory where the kubelet may mount.
-func (m *Manager) directory(dir string, secret bool) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
+// directory makes dir, in memory where that is asked for and the kubelet may mount. A directory without its mount is left
+// over from before the machine was restarted.
+func (m *Manager) directory(dir string, memory bool) error {
+	if ready, err := present(dir, memory); ready || err != nil {
+		return err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	if secret {
+	if memory {
 		if err := mountMemory(dir, 0); err != nil && !errors.Is(err, os.ErrPermission) {
 			return err
 		}
@@ -103,10 +104,23 @@ func (m *Manager) directory(dir string, secret bool) error {
 	return os.Chmod(dir, 0o777|os.ModeSticky)
 }
 
+// present tells that dir is there, and mounted if it lives in memory.
+func present(dir string, memory bool) (bool, error) {
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	if !memory {
+		return true, nil
+	}
+	return isMountPoint(dir)
+}
+
 func (m *Manager) emptyDir(pod *v1.Pod, v *v1.Volume) (string, error) {
 	dir := filepath.Join(m.podDir(pod.UID), "volumes", "kubernetes.io~empty-dir", v.Name)
-	if _, err := os.Stat(dir); err == nil {
-		return dir, nil
+	if ready, err := present(dir, v.EmptyDir.Medium == v1.StorageMediumMemory); ready || err != nil {
+		return dir, err
 	}
 	switch v.EmptyDir.Medium {
 	case v1.StorageMediumDefault, v1.StorageMediumMemory:

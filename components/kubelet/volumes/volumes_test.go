@@ -269,6 +269,49 @@ func TestRemoveTakesMemoryVolumesAway(t *testing.T) {
 	}
 }
 
+// A restart of the machine leaves the directories without their mounts: what belongs in memory is mounted again.
+func TestMemoryVolumesAreMountedAgain(t *testing.T) {
+	m, _ := manager(t, fake.NewClientset())
+	pod := podWith(
+		v1.Volume{Name: "m", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}}},
+		v1.Volume{Name: "s", VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "s"}}},
+		v1.Volume{Name: "d", VolumeSource: v1.VolumeSource{DownwardAPI: &v1.DownwardAPIVolumeSource{Items: []v1.DownwardAPIVolumeFile{
+			{Path: "name", FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.name"}},
+		}}}},
+		v1.Volume{Name: "e", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
+	)
+	var paths map[string]string
+	for _, when := range []string{"before", "after"} {
+		var err error
+		paths, err = m.Mount(t.Context(), pod)
+		if errors.Is(err, os.ErrPermission) {
+			t.Skip("not allowed to mount")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"m", "s", "d", "e"} {
+			if mounted, err := isMountPoint(paths[name]); err != nil || mounted != (name != "e") {
+				t.Errorf("%s, %s: mounted: %v, %v", when, name, mounted, err)
+			}
+		}
+		if when == "before" {
+			if err := os.WriteFile(filepath.Join(paths["e"], "kept"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := unmountBelow(m.Root); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(paths["s"], "p")); err != nil || string(data) != "secret" {
+		t.Errorf("secret: %q, %v", data, err)
+	}
+	if _, err := os.Stat(filepath.Join(paths["e"], "kept")); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestRemoveRefusesStrangeNames(t *testing.T) {
 	m := &Manager{Root: t.TempDir()}
 	for _, uid := range []string{"", "..", "../x", "/"} {

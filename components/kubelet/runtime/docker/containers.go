@@ -2,9 +2,9 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
-	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -12,9 +12,7 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
-	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
-	v1 "k8s.io/api/core/v1"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
 )
@@ -57,11 +55,15 @@ func (e *Engine) newSandbox(ctx context.Context, host *container.HostConfig, spe
 	labels[labelContainer] = "POD"
 	labels[labelAttempt] = strconv.Itoa(spec.Attempt)
 	config := &container.Config{Image: spec.Image, Labels: labels}
-	if !spec.HostNetwork { // else the names and ports are the machine's
+	ports := spec.Ports
+	if spec.HostNetwork { // then the names and ports are the machine's
+		ports = nil
+	} else {
 		config.Hostname, config.Domainname = spec.Hostname, spec.Domainname
-		if err := publish(config, host, spec.Ports); err != nil {
-			return "", err
-		}
+		e.enableIPv6(host)
+	}
+	if err := setPorts(labels, ports); err != nil {
+		return "", err
 	}
 	name := containerName(e.options.Node, spec.Pod, "POD", spec.Attempt)
 	id, err := e.create(ctx, name, config, host)
@@ -87,8 +89,8 @@ func (e *Engine) startSandbox(ctx context.Context, id string, host *container.Ho
 	if err == nil {
 		return id, nil
 	}
-	if ctx.Err() != nil {
-		return "", err // given up: the engine may yet start it, and whoever looks next finds it
+	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
+		return "", err // given up: the engine may yet start it, and the next look at the pod finds it
 	}
 	if removeErr := e.Remove(context.WithoutCancel(ctx), id); removeErr != nil {
 		return "", fmt.Errorf("%w (and remove it: %v)", err, removeErr)
@@ -97,7 +99,7 @@ func (e *Engine) startSandbox(ctx context.Context, id string, host *container.Ho
 		return "", err
 	}
 	again := *host
-	again.OomScoreAdj, again.PortBindings = 0, nil
+	again.OomScoreAdj = 0
 	// The containers that are made while the sandbox starts must not ask for what it couldn't get.
 	first := e.noNegativeOOM.CompareAndSwap(false, true)
 	id, err = e.newSandbox(ctx, &again, spec)
@@ -117,33 +119,10 @@ func (e *Engine) oomScore(score int) int {
 	return score
 }
 
-// publish maps host ports; the engine forwards them.
-func publish(config *container.Config, host *container.HostConfig, ports []v1.ContainerPort) error {
-	for _, p := range ports {
-		if p.HostPort == 0 {
-			continue
-		}
-		port, err := network.ParsePort(fmt.Sprintf("%d/%s", p.ContainerPort, strings.ToLower(string(p.Protocol))))
-		if err != nil {
-			return err
-		}
-		binding := network.PortBinding{HostPort: strconv.Itoa(int(p.HostPort))}
-		if p.HostIP != "" {
-			if binding.HostIP, err = netip.ParseAddr(p.HostIP); err != nil {
-				return fmt.Errorf("host IP of port %d: %w", p.ContainerPort, err)
-			}
-		}
-		if host.PortBindings == nil {
-			host.PortBindings, config.ExposedPorts = network.PortMap{}, network.PortSet{}
-		}
-		host.PortBindings[port] = append(host.PortBindings[port], binding)
-		config.ExposedPorts[port] = struct{}{}
-	}
-	return nil
-}
-
 // create makes a container. A leftover of the same name, from a call whose answer was lost, is replaced.
 func (e *Engine) create(ctx context.Context, name string, config *container.Config, host *container.HostConfig) (string, error) {
+	ctx, cancel := bounded(ctx, 0)
+	defer cancel()
 	options := client.ContainerCreateOptions{Name: name, Config: config, HostConfig: host}
 	created, err := e.api.ContainerCreate(ctx, options)
 	if errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in use") {
@@ -282,7 +261,7 @@ func (e *Engine) Start(ctx context.Context, id string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	begun, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	begun, cancel := bounded(context.WithoutCancel(ctx), 0)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
 		select {
@@ -297,6 +276,8 @@ func (e *Engine) Start(ctx context.Context, id string) error {
 
 // Resize implements runtime.Runtime.
 func (e *Engine) Resize(ctx context.Context, id string, r runtime.Resources) error {
+	ctx, cancel := bounded(ctx, 0)
+	defer cancel()
 	wanted := container.Resources{CPUShares: r.CPUShares, CPUQuota: r.CPUQuota, CPUPeriod: r.CPUPeriod, Memory: r.MemoryBytes}
 	if r.MemoryBytes > 0 && e.swap {
 		wanted.MemorySwap = r.MemoryBytes // as when it was made: no swap
@@ -307,6 +288,8 @@ func (e *Engine) Resize(ctx context.Context, id string, r runtime.Resources) err
 
 // Stop implements runtime.Runtime.
 func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) error {
+	ctx, cancel := bounded(ctx, max(0, grace))
+	defer cancel()
 	var err error
 	if grace <= 0 {
 		_, err = e.api.ContainerKill(ctx, id, client.ContainerKillOptions{Signal: "KILL"})
@@ -322,6 +305,8 @@ func (e *Engine) Stop(ctx context.Context, id string, grace time.Duration) error
 
 // Remove implements runtime.Runtime.
 func (e *Engine) Remove(ctx context.Context, id string) error {
+	ctx, cancel := bounded(ctx, 0)
+	defer cancel()
 	_, err := e.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{RemoveVolumes: true, Force: true})
 	if errdefs.IsNotFound(err) || (errdefs.IsConflict(err) && strings.Contains(err.Error(), "already in progress")) {
 		err = nil

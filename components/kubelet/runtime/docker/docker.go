@@ -13,8 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/containerd/errdefs"
-	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
@@ -43,6 +41,7 @@ type Engine struct {
 
 	mu       sync.Mutex
 	finished map[string]runtime.Container // containers that ended never change again; by ID
+	podCIDRs []netip.Prefix
 }
 
 var _ runtime.Engine = (*Engine)(nil)
@@ -121,48 +120,6 @@ func (e *Engine) Info(ctx context.Context) (runtime.Info, error) {
 		return runtime.Info{}, err
 	}
 	return e.info, nil
-}
-
-// SetPodCIDR implements runtime.Runtime: it makes the bridge network of the pods, or makes it anew when it has
-// another subnet.
-func (e *Engine) SetPodCIDR(ctx context.Context, cidr string) error {
-	subnet, err := netip.ParsePrefix(cidr)
-	if err != nil {
-		return fmt.Errorf("pod CIDR %q: %w", cidr, err)
-	}
-	subnet = subnet.Masked()
-	found, err := e.api.NetworkInspect(ctx, e.options.Network, client.NetworkInspectOptions{})
-	switch {
-	case err == nil && len(found.Network.IPAM.Config) > 0 && found.Network.IPAM.Config[0].Subnet == subnet:
-		return nil
-	case err == nil:
-		if _, err := e.api.NetworkRemove(ctx, found.Network.ID, client.NetworkRemoveOptions{}); err != nil {
-			return fmt.Errorf("network %s has another subnet than %s and can't be removed: %w", e.options.Network, cidr, err)
-		}
-	case !errdefs.IsNotFound(err):
-		return err
-	}
-	labels := map[string]string{labelNode: e.options.Node}
-	for key, value := range e.options.Labels {
-		labels[key] = value
-	}
-	options := map[string]string{}
-	if e.options.Bridge != "" {
-		options["com.docker.network.bridge.name"] = e.options.Bridge
-	}
-	_, err = e.api.NetworkCreate(ctx, e.options.Network, client.NetworkCreateOptions{
-		Driver:  "bridge",
-		IPAM:    &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet, Gateway: subnet.Addr().Next()}}},
-		Options: options,
-		Labels:  labels,
-	})
-	if errdefs.IsAlreadyExists(err) || errdefs.IsConflict(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("make pod network %s on %s: %w", e.options.Network, cidr, err)
-	}
-	return nil
 }
 
 // atLeast compares the negotiated API version, "1.NN".

@@ -39,7 +39,7 @@ func podRange(t *testing.T, e *Engine) string {
 	t.Helper()
 	for i := range 256 {
 		cidr := fmt.Sprintf("10.253.%d.0/24", i)
-		err := e.SetPodCIDR(t.Context(), cidr)
+		err := e.SetPodCIDRs(t.Context(), []string{cidr})
 		if err == nil {
 			return cidr
 		}
@@ -161,7 +161,7 @@ func build(t *testing.T, e *Engine) {
 
 func TestContract(t *testing.T) {
 	e := engine(t)
-	runtimetest.Run(t, runtimetest.Subject{Engine: e, PauseImage: image(), Image: image(), Sleep: []string{"sleep"}, PodCIDR: podRange(t, e)})
+	runtimetest.Run(t, runtimetest.Subject{Engine: e, PauseImage: image(), Image: image(), Sleep: []string{"sleep"}, PodCIDRs: []string{podRange(t, e)}})
 }
 
 // run makes a pod with one container and returns its ID.
@@ -244,6 +244,18 @@ func TestExec(t *testing.T) {
 	defer cancel()
 	if _, err := e.Exec(ctx, id, runtime.ExecOptions{Command: []string{"/program", "sleep"}, Stdout: &stdout}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a command that takes too long: %v", err)
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		inspected, err := e.api.ContainerTop(t.Context(), id, client.ContainerTopOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(inspected.Processes) == 1 {
+			break // only the container's own process is left
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("a command that took too long goes on: %v", inspected.Processes)
+		}
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 
 // Image implements runtime.Images.
 func (e *Engine) Image(ctx context.Context, ref string) (runtime.Image, error) {
+	ctx, cancel := bounded(ctx, 0)
+	defer cancel()
 	answer, err := e.api.ImageInspect(ctx, ref)
 	if err != nil {
 		return runtime.Image{}, mark(err)

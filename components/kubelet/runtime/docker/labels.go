@@ -1,10 +1,12 @@
 package docker
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubelettypes "k8s.io/kubelet/pkg/types"
 
@@ -25,6 +27,8 @@ const (
 	labelNode         = "io.quintet.node"
 	// labelMemoryRequest is written down because the engine has no use for a request of memory.
 	labelMemoryRequest = "io.quintet.memory-request"
+	// labelHostPorts is for the kubelet after a restart: the engine forwards no ports.
+	labelHostPorts = "io.quintet.host-ports"
 
 	typeSandbox   = "podsandbox"
 	typeContainer = "container"
@@ -72,4 +76,23 @@ func attemptOf(labels map[string]string) int {
 		return 0 // made by hand: as if it were the first
 	}
 	return attempt
+}
+
+// setPorts notes the ports of a sandbox. A pod's own label of the name does not count.
+func setPorts(labels map[string]string, ports []v1.ContainerPort) error {
+	delete(labels, labelHostPorts)
+	if len(ports) == 0 {
+		return nil
+	}
+	data, err := json.Marshal(ports)
+	labels[labelHostPorts] = string(data)
+	return err
+}
+
+func portsOf(labels map[string]string) []v1.ContainerPort {
+	var ports []v1.ContainerPort
+	if err := json.Unmarshal([]byte(labels[labelHostPorts]), &ports); err != nil {
+		return nil // of an earlier kubelet, whose engine forwards them
+	}
+	return ports
 }

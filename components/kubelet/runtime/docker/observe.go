@@ -3,6 +3,7 @@ package docker
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,7 +12,6 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/events"
-	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,11 +24,32 @@ const inspections = 8
 
 // Pods implements runtime.Runtime.
 func (e *Engine) Pods(ctx context.Context) ([]runtime.Pod, error) {
+	e.mu.Lock()
+	before := slices.Collect(maps.Keys(e.finished))
+	e.mu.Unlock()
 	pods, err := e.list(ctx, client.Filters{}.Add("label", labelNode+"="+e.options.Node, labelPodUID))
 	if err != nil {
 		return nil, err
 	}
+	e.forgetRemoved(before, pods)
 	return pods, nil
+}
+
+// forgetRemoved drops those of the containers called finished that the engine has no more: others removed them.
+func (e *Engine) forgetRemoved(finished []string, pods []runtime.Pod) {
+	there := map[string]bool{}
+	for i := range pods {
+		for j := range pods[i].Containers {
+			there[pods[i].Containers[j].ID] = true
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, id := range finished {
+		if !there[id] {
+			delete(e.finished, id)
+		}
+	}
 }
 
 // Pod implements runtime.Runtime.
@@ -41,6 +62,8 @@ func (e *Engine) Pod(ctx context.Context, uid types.UID) (runtime.Pod, error) {
 }
 
 func (e *Engine) list(ctx context.Context, filters client.Filters) ([]runtime.Pod, error) {
+	ctx, cancel := bounded(ctx, 0)
+	defer cancel()
 	listed, err := e.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
 	if err != nil {
 		return nil, err
@@ -61,11 +84,11 @@ func (e *Engine) list(ctx context.Context, filters client.Filters) ([]runtime.Po
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	return assemble(listed.Items, containers), nil
+	return e.assemble(listed.Items, containers), nil
 }
 
 // assemble sorts what was found into pods.
-func assemble(summaries []container.Summary, containers []runtime.Container) []runtime.Pod {
+func (e *Engine) assemble(summaries []container.Summary, containers []runtime.Container) []runtime.Pod {
 	var order []types.UID
 	pods := map[types.UID]*runtime.Pod{}
 	for i := range summaries {
@@ -78,7 +101,7 @@ func assemble(summaries []container.Summary, containers []runtime.Container) []r
 		}
 		switch {
 		case summaries[i].Labels[labelType] == typeSandbox:
-			pod.Sandboxes = append(pod.Sandboxes, sandbox(&summaries[i]))
+			pod.Sandboxes = append(pod.Sandboxes, e.sandbox(&summaries[i]))
 		case containers[i].ID != "": // else it went away between list and inspect
 			pod.Containers = append(pod.Containers, containers[i])
 		}
@@ -95,15 +118,16 @@ func assemble(summaries []container.Summary, containers []runtime.Container) []r
 	return result
 }
 
-func sandbox(summary *container.Summary) runtime.Sandbox {
+func (e *Engine) sandbox(summary *container.Summary) runtime.Sandbox {
 	s := runtime.Sandbox{
 		ID:      summary.ID,
 		Attempt: attemptOf(summary.Labels),
 		State:   stateOf(summary.State),
 		Created: time.Unix(summary.Created, 0),
+		Ports:   portsOf(summary.Labels),
 	}
 	if s.State == runtime.Running && summary.NetworkSettings != nil {
-		s.IPs = addresses(summary.NetworkSettings.Networks)
+		s.IPs = e.addresses(summary.NetworkSettings.Networks)
 	}
 	return s
 }
@@ -117,19 +141,6 @@ func stateOf(state container.ContainerState) runtime.State {
 	default:
 		return runtime.Exited
 	}
-}
-
-func addresses(networks map[string]*network.EndpointSettings) []string {
-	var ips []string
-	for _, endpoint := range networks {
-		if endpoint.IPAddress.IsValid() && !endpoint.IPAddress.IsUnspecified() {
-			ips = append(ips, endpoint.IPAddress.String())
-		}
-		if endpoint.GlobalIPv6Address.IsValid() && !endpoint.GlobalIPv6Address.IsUnspecified() {
-			ips = append(ips, endpoint.GlobalIPv6Address.String())
-		}
-	}
-	return ips
 }
 
 // container inspects one; the zero Container means that it is gone.

@@ -17,6 +17,8 @@ var _ runtime.Statistics = (*Engine)(nil)
 
 // Stats implements runtime.Statistics.
 func (e *Engine) Stats(ctx context.Context, id string) (runtime.Usage, error) {
+	ctx, cancel := bounded(ctx, 0)
+	defer cancel()
 	answer, err := e.api.ContainerStats(ctx, id, client.ContainerStatsOptions{})
 	if err != nil {
 		return runtime.Usage{}, mark(err)
@@ -43,6 +45,8 @@ func (e *Engine) Stats(ctx context.Context, id string) (runtime.Usage, error) {
 
 // Disk implements runtime.Disks. Logs that an engine keeps on another machine count as nothing.
 func (e *Engine) Disk(ctx context.Context, id string) (runtime.DiskUsage, error) {
+	ctx, cancel := bounded(ctx, 0)
+	defer cancel()
 	found, err := e.api.ContainerInspect(ctx, id, client.ContainerInspectOptions{Size: true})
 	if err != nil {
 		return runtime.DiskUsage{}, mark(err)

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
-	goruntime "runtime"
 	"strconv"
 	"time"
 
 	"github.com/moby/moby/api/pkg/stdcopy"
 	"github.com/moby/moby/client"
-	"golang.org/x/sys/unix"
+	"k8s.io/klog/v2"
 
 	"quintet.dev/quintet/components/kubelet/runtime"
 )
@@ -74,9 +72,31 @@ func (e *Engine) Exec(ctx context.Context, id string, options runtime.ExecOption
 		_, _ = e.api.ExecResize(ctx, created.ID, client.ExecResizeOptions{Height: uint(size.Height), Width: uint(size.Width)})
 	})
 	if err := connect(ctx, &attached.HijackedResponse, options); err != nil {
+		e.killLate(ctx, id, created.ID)
 		return 0, err
 	}
-	return e.exitCode(ctx, created.ID)
+	code, err := e.exitCode(ctx, created.ID)
+	if err != nil {
+		e.killLate(ctx, id, created.ID)
+	}
+	return code, err
+}
+
+// killLate kills the process of a command whose deadline passed, as container runtimes do; the engine has no request for
+// that. A command whose client went away goes on.
+func (e *Engine) killLate(ctx context.Context, container, exec string) {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return
+	}
+	ctx, cancel := bounded(context.WithoutCancel(ctx), 0)
+	defer cancel()
+	state, err := e.api.ExecInspect(ctx, exec, client.ExecInspectOptions{})
+	if err == nil && state.Running && state.PID > 0 {
+		err = killProcess(state.PID, container)
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Process of a command that timed out can't be killed", "containerID", container)
+	}
 }
 
 // exitCode asks for the code of a command whose streams ended; the engine may need a moment to know it.
@@ -195,38 +215,4 @@ func (e *Engine) Dial(ctx context.Context, sandboxID string, port int32) (net.Co
 	}()
 	r := <-results
 	return r.conn, r.err
-}
-
-// dialInNamespace leaves its thread locked when it can't return to its own namespace; Go then discards it.
-func dialInNamespace(ctx context.Context, namespace string, port int32) (net.Conn, error) {
-	goruntime.LockOSThread()
-	own, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
-	if err != nil {
-		goruntime.UnlockOSThread()
-		return nil, err
-	}
-	defer own.Close()
-	target, err := os.Open(namespace)
-	if err != nil {
-		goruntime.UnlockOSThread()
-		return nil, err
-	}
-	defer target.Close()
-	if err := unix.Setns(int(target.Fd()), unix.CLONE_NEWNET); err != nil {
-		goruntime.UnlockOSThread()
-		return nil, fmt.Errorf("enter the pod's network: %w", err)
-	}
-	var dialer net.Dialer
-	conn, dialErr := dialer.DialContext(ctx, "tcp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))))
-	if dialErr != nil {
-		var err6 error
-		if conn, err6 = dialer.DialContext(ctx, "tcp6", net.JoinHostPort("::1", strconv.Itoa(int(port)))); err6 == nil {
-			dialErr = nil
-		}
-	}
-	if err := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); err != nil {
-		return nil, errors.Join(dialErr, err)
-	}
-	goruntime.UnlockOSThread()
-	return conn, dialErr
 }

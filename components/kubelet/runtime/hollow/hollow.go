@@ -38,8 +38,7 @@ type Engine struct {
 	options Options
 
 	mu      sync.Mutex
-	subnet  netip.Prefix
-	next    netip.Addr
+	subnets []*subnet
 	serial  int
 	inUse   map[netip.Addr]bool
 	pods    map[types.UID]*runtime.Pod
@@ -77,19 +76,6 @@ func (e *Engine) Info(context.Context) (runtime.Info, error) {
 		Name: "hollow", Version: "1.0.0", KernelVersion: "0.0.0-hollow", OperatingSystem: "Hollow", Architecture: "amd64",
 		CPUs: e.options.CPUs, MemoryBytes: e.options.MemoryBytes, CgroupDriver: "cgroupfs", CgroupVersion: "2",
 	}, nil
-}
-
-// SetPodCIDR implements runtime.Runtime.
-func (e *Engine) SetPodCIDR(_ context.Context, cidr string) error {
-	subnet, err := netip.ParsePrefix(cidr)
-	if err != nil {
-		return fmt.Errorf("pod CIDR %q: %w", cidr, err)
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.subnet = subnet.Masked()
-	e.next = e.subnet.Addr().Next() // the gateway's
-	return nil
 }
 
 // Pods implements runtime.Runtime.
@@ -134,11 +120,11 @@ func (e *Engine) newSandbox(spec *runtime.SandboxSpec) (string, error) {
 	defer e.mu.Unlock()
 	sandbox := runtime.Sandbox{ID: e.newID(spec.Pod.UID), Attempt: spec.Attempt, State: runtime.Running, Created: e.options.Clock.Now()}
 	if !spec.HostNetwork {
-		ip, err := e.allocate()
+		ips, err := e.allocateAll()
 		if err != nil {
 			return "", err
 		}
-		sandbox.IPs = []string{ip.String()}
+		sandbox.IPs, sandbox.Ports = ips, spec.Ports
 	}
 	pod := e.pod(spec.Pod)
 	pod.Sandboxes = slices.Insert(pod.Sandboxes, 0, sandbox)
@@ -160,27 +146,6 @@ func (e *Engine) pod(ref runtime.PodRef) *runtime.Pod {
 		e.pods[ref.UID] = pod
 	}
 	return pod
-}
-
-// allocate takes the next free address, round and round, so that addresses are not reused at once.
-func (e *Engine) allocate() (netip.Addr, error) {
-	if !e.subnet.IsValid() {
-		return netip.Addr{}, fmt.Errorf("pod network is not ready: the node has no pod CIDR yet")
-	}
-	first := e.next
-	for {
-		e.next = e.next.Next()
-		if !e.subnet.Contains(e.next) {
-			e.next = e.subnet.Addr().Next().Next()
-		}
-		if !e.inUse[e.next] && e.subnet.Contains(e.next) {
-			e.inUse[e.next] = true
-			return e.next, nil
-		}
-		if e.next == first {
-			return netip.Addr{}, fmt.Errorf("no free address in %s", e.subnet)
-		}
-	}
 }
 
 // CreateContainer implements runtime.Runtime.
@@ -258,14 +223,6 @@ func (e *Engine) end(id string, code int) {
 		e.release(s)
 		s.State, s.IPs = runtime.Exited, nil
 		e.notify(e.owner[id])
-	}
-}
-
-func (e *Engine) release(s *runtime.Sandbox) {
-	for _, ip := range s.IPs {
-		if addr, err := netip.ParseAddr(ip); err == nil {
-			delete(e.inUse, addr)
-		}
 	}
 }
 

@@ -1,10 +1,13 @@
 package hollow
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -15,7 +18,7 @@ import (
 func TestContract(t *testing.T) {
 	runtimetest.Run(t, runtimetest.Subject{
 		Engine:     New(Options{Clock: clock.RealClock{}, CPUs: 1, MemoryBytes: 1 << 30}),
-		PauseImage: "pause", Image: "image", PodCIDR: "10.1.0.0/24",
+		PauseImage: "pause", Image: "image", PodCIDRs: []string{"10.1.0.0/24"},
 	})
 }
 
@@ -39,7 +42,7 @@ func start(t *testing.T, e *Engine, annotations map[string]string) string {
 func TestScriptEndsContainers(t *testing.T) {
 	now := clocktesting.NewFakeClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	e := New(Options{Clock: now})
-	if err := e.SetPodCIDR(t.Context(), "10.1.0.0/24"); err != nil {
+	if err := e.SetPodCIDRs(t.Context(), []string{"10.1.0.0/24"}); err != nil {
 		t.Fatal(err)
 	}
 	start(t, e, map[string]string{RunFor: "5s", ExitCode: "7"})
@@ -74,7 +77,7 @@ func TestAddressesAreReused(t *testing.T) {
 	if _, err := e.CreateSandbox(t.Context(), &runtime.SandboxSpec{}); err == nil {
 		t.Error("a sandbox got an address without a range")
 	}
-	if err := e.SetPodCIDR(t.Context(), "10.1.0.0/29"); err != nil {
+	if err := e.SetPodCIDRs(t.Context(), []string{"10.1.0.0/29"}); err != nil {
 		t.Fatal(err)
 	}
 	var ids []string
@@ -93,5 +96,33 @@ func TestAddressesAreReused(t *testing.T) {
 	}
 	if _, err := e.CreateSandbox(t.Context(), &runtime.SandboxSpec{Pod: runtime.PodRef{UID: "uid"}}); err != nil {
 		t.Errorf("a freed address is not given again: %v", err)
+	}
+}
+
+func TestBothFamilies(t *testing.T) {
+	e := New(Options{Clock: clock.RealClock{}})
+	if err := e.SetPodCIDRs(t.Context(), []string{"fd00::/120", "10.1.0.0/30"}); err != nil {
+		t.Fatal(err)
+	}
+	ports := []v1.ContainerPort{{HostPort: 80, ContainerPort: 80}}
+	for _, uid := range []types.UID{"a", "b"} { // the range of IPv4 has no address for a third
+		if _, err := e.CreateSandbox(t.Context(), &runtime.SandboxSpec{Pod: runtime.PodRef{UID: uid}, Ports: ports}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pod, err := e.Pod(t.Context(), "a")
+	if err != nil || !slices.Equal(pod.Sandbox().IPs, []string{"fd00::2", "10.1.0.2"}) || len(pod.Sandbox().Ports) != 1 {
+		t.Errorf("%+v, %v", pod, err)
+	}
+	for range 300 { // no address of the other family is lost
+		if _, err := e.CreateSandbox(t.Context(), &runtime.SandboxSpec{Pod: runtime.PodRef{UID: "c"}}); err == nil {
+			t.Fatal("a sandbox got addresses where one family has none")
+		}
+	}
+	if err := e.Remove(t.Context(), pod.Sandbox().ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.CreateSandbox(t.Context(), &runtime.SandboxSpec{Pod: runtime.PodRef{UID: "c"}}); err != nil {
+		t.Errorf("addresses are not given again: %v", err)
 	}
 }

@@ -19,8 +19,8 @@ type Subject struct {
 	// PauseImage and Image are on the engine. Image, with Sleep as arguments, runs until it is stopped.
 	PauseImage, Image string
 	Sleep             []string
-	// PodCIDR is for the pods of this test.
-	PodCIDR string
+	// PodCIDRs are for the pods of this test.
+	PodCIDRs []string
 }
 
 // patience bounds how long a test waits for what must happen.
@@ -28,11 +28,11 @@ const patience = 60 * time.Second
 
 // Run runs the contract.
 func Run(t *testing.T, s Subject) {
-	if err := s.Engine.SetPodCIDR(t.Context(), s.PodCIDR); err != nil {
-		t.Fatalf("SetPodCIDR: %v", err)
+	if err := s.Engine.SetPodCIDRs(t.Context(), s.PodCIDRs); err != nil {
+		t.Fatalf("SetPodCIDRs: %v", err)
 	}
-	if err := s.Engine.SetPodCIDR(t.Context(), s.PodCIDR); err != nil {
-		t.Fatalf("SetPodCIDR again: %v", err)
+	if err := s.Engine.SetPodCIDRs(t.Context(), s.PodCIDRs); err != nil {
+		t.Fatalf("SetPodCIDRs again: %v", err)
 	}
 	for name, test := range map[string]func(*testing.T, Subject){
 		"info": info, "life of a pod": life, "events": events, "absent": absent, "attempts": attempts, "images": images,

@@ -1,0 +1,65 @@
+package kubelet
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kubeletconfig "k8s.io/kubelet/config/v1beta1"
+)
+
+// shown is the configuration as it takes effect, from flags and file, in the form of the file. What this kubelet does not
+// support is left out.
+func (c *Config) shown() *kubeletconfig.KubeletConfiguration {
+	f := &kubeletconfig.KubeletConfiguration{}
+	c.showNode(f)
+	c.showContainers(f)
+	c.showServer(f)
+	return f
+}
+
+func metaDuration(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
+
+func (c *Config) showNode(f *kubeletconfig.KubeletConfiguration) {
+	f.SyncFrequency = metaDuration(c.SyncFrequency)
+	f.PodCIDR, f.ProviderID = c.PodCIDR, c.ProviderID
+	f.RegisterNode = &c.RegisterNode
+	f.RegisterWithTaints = append([]v1.Taint(nil), c.RegisterWithTaints...)
+	f.MaxPods = c.MaxPods
+	f.SystemReserved, f.KubeReserved = c.SystemReserved, c.KubeReserved
+	f.NodeStatusUpdateFrequency = metaDuration(c.NodeStatusUpdate)
+	f.NodeStatusReportFrequency = metaDuration(c.NodeStatusReport)
+	f.NodeLeaseDurationSeconds = c.NodeLeaseSeconds
+	f.NodeStatusMaxImages = &c.NodeStatusMaxImages
+	f.KubeAPIQPS, f.KubeAPIBurst = &c.KubeAPIQPS, c.KubeAPIBurst
+	f.EventRecordQPS, f.EventBurst = &c.EventQPS, c.EventBurst
+}
+
+func (c *Config) showContainers(f *kubeletconfig.KubeletConfiguration) {
+	period, restart := metaDuration(c.CPUCFSQuotaPeriod), metaDuration(c.MaxRestartPeriod)
+	f.SerializeImagePulls = &c.SerializeImagePulls
+	f.ContainerLogMaxSize, f.ContainerLogMaxFiles = c.ContainerLogMaxSize, &c.ContainerLogMaxFiles
+	f.ClusterDNS, f.ClusterDomain, f.ResolverConfig = c.ClusterDNS, c.ClusterDomain, &c.ResolvConf
+	f.SeccompDefault = &c.SeccompDefault
+	f.CPUCFSQuota, f.CPUCFSQuotaPeriod = &c.CPUCFSQuota, &period
+	f.PodPidsLimit = &c.PodPidsLimit
+	f.AllowedUnsafeSysctls = c.AllowedUnsafeSysctls
+	f.CgroupsPerQOS, f.CgroupRoot = &c.CgroupsPerQOS, c.CgroupRoot
+	f.CrashLoopBackOff.MaxContainerRestartPeriod = &restart
+}
+
+func (c *Config) showServer(f *kubeletconfig.KubeletConfiguration) {
+	f.EnableServer, f.Address, f.Port = &c.EnableServer, c.Address, c.Port
+	f.HealthzBindAddress, f.HealthzPort = c.HealthzBindAddress, &c.HealthzPort
+	f.TLSCertFile, f.TLSPrivateKeyFile = c.TLSCertFile, c.TLSPrivateKeyFile
+	f.RotateCertificates, f.ServerTLSBootstrap = c.RotateCertificates, c.ServerTLSBootstrap
+	f.Authentication.X509.ClientCAFile = c.ClientCAFile
+	f.Authentication.Anonymous.Enabled = &c.AnonymousAuth
+	f.Authentication.Webhook.Enabled = &c.WebhookAuthentication
+	f.Authentication.Webhook.CacheTTL = metaDuration(c.AuthenticationTTL)
+	f.Authorization.Mode = kubeletconfig.KubeletAuthorizationMode(c.AuthorizationMode)
+	f.Authorization.Webhook.CacheAuthorizedTTL = metaDuration(c.AuthorizedTTL)
+	f.Authorization.Webhook.CacheUnauthorizedTTL = metaDuration(c.UnauthorizedTTL)
+	f.StreamingConnectionIdleTimeout = metaDuration(c.StreamingIdleTimeout)
+	f.EnableSystemLogHandler, f.EnableDebuggingHandlers = &c.EnableSystemLogs, &c.EnableDebugHandlers
+}
