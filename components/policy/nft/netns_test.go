@@ -1,0 +1,247 @@
+package nft
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/knftables"
+)
+
+// inNamespace calls f on a thread of a network namespace, which ends with it.
+func inNamespace(name string, f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // without an unlock, so that the thread is not used any more
+		done <- func() error {
+			fd, err := unix.Open("/run/netns/"+name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				return fmt.Errorf("namespace %s: %w", name, err)
+			}
+			defer unix.Close(fd)
+			if err := unix.Setns(fd, unix.CLONE_NEWNET); err != nil {
+				return fmt.Errorf("namespace %s: %w", name, err)
+			}
+			return f()
+		}()
+	}()
+	return <-done
+}
+
+// Addresses of the network. Pods of this node have a namespace each; the rest is one namespace beyond the node.
+const (
+	localPods, remotePods = 6, 6
+	nodeIP, peerNodeIP    = "172.31.0.1", "172.31.0.2"
+	externalIP            = "192.0.2.1"
+)
+
+func podIPs(node, i int) []netip.Addr {
+	return []netip.Addr{
+		netip.AddrFrom4([4]byte{10, 244, byte(node), byte(10 + i)}),
+		netip.MustParseAddr(fmt.Sprintf("fd00:244:%d::%d", node, 10+i)),
+	}
+}
+
+// network is a node with pods on its bridge, and the world beyond.
+type network struct {
+	prefix string
+	// at is the namespace that has an address.
+	at map[netip.Addr]string
+}
+
+func (n *network) node() string   { return n.prefix + "-node" }
+func (n *network) beyond() string { return n.prefix + "-beyond" }
+
+func run(t testing.TB, stdin string, command ...string) {
+	t.Helper()
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Stdin = strings.NewReader(stdin)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v: %s", strings.Join(command, " "), err, out.String())
+	}
+}
+
+// newNetwork makes namespaces that are removed when the test ends.
+func newNetwork(t testing.TB) *network {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+	n := &network{prefix: fmt.Sprintf("netpol%d", os.Getpid()), at: map[netip.Addr]string{}}
+	add := func(name string) {
+		run(t, "", "ip", "netns", "add", name)
+		t.Cleanup(func() { run(t, "", "ip", "netns", "delete", name) })
+		n.sysctl(t, name, "net.ipv6.conf.default.accept_dad=0") // no address is tentative for the first second
+		n.ip(t, name, "link set lo up")
+	}
+	add(n.node())
+	add(n.beyond())
+	n.sysctl(t, n.node(), "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1", "net.ipv4.conf.all.send_redirects=0",
+		"net.ipv4.conf.default.send_redirects=0")
+	if _, err := os.Stat("/proc/sys/net/bridge"); err == nil { // the module is loaded
+		n.sysctl(t, n.node(), "net.bridge.bridge-nf-call-iptables=0", "net.bridge.bridge-nf-call-ip6tables=0")
+	}
+	n.ip(t, n.node(),
+		"link add cbr0 address 02:00:00:00:00:01 type bridge", "link set cbr0 up",
+		"addr add 10.244.1.1/24 dev cbr0", "addr add fd00:244:1::1/64 dev cbr0 nodad",
+		"link add eth0 type veth peer name eth0 netns "+n.beyond(), "link set eth0 up",
+		"addr add "+nodeIP+"/24 dev eth0", "addr add fd01::1/64 dev eth0 nodad",
+	)
+	n.ip(t, n.beyond(), "link set eth0 up", "addr add "+peerNodeIP+"/24 dev eth0", "addr add fd01::2/64 dev eth0 nodad",
+		"addr add "+externalIP+"/32 dev lo", "route add 10.244.1.0/24 via "+nodeIP, "route add fd00:244:1::/64 via fd01::1")
+	n.ip(t, n.node(), "route add 10.244.2.0/24 via "+peerNodeIP, "route add 192.0.2.0/24 via "+peerNodeIP,
+		"route add fd00:244:2::/64 via fd01::2")
+	for i := range localPods {
+		name := fmt.Sprintf("%s-pod%d", n.prefix, i)
+		add(name)
+		n.ip(t, n.node(), fmt.Sprintf("link add veth%d type veth peer name eth0 netns %s", i, name),
+			fmt.Sprintf("link set veth%d master cbr0 up", i))
+		four, six := podIPs(1, i)[0], podIPs(1, i)[1]
+		n.ip(t, name, "link set eth0 up",
+			fmt.Sprintf("addr add %s/24 dev eth0", four), fmt.Sprintf("addr add %s/64 dev eth0 nodad", six),
+			"route add default via 10.244.1.1", "route add default via fd00:244:1::1")
+		n.at[four], n.at[six] = name, name
+	}
+	for i := range remotePods {
+		four, six := podIPs(2, i)[0], podIPs(2, i)[1]
+		n.ip(t, n.beyond(), fmt.Sprintf("addr add %s/32 dev lo", four), fmt.Sprintf("addr add %s/128 dev lo nodad", six))
+		n.at[four], n.at[six] = n.beyond(), n.beyond()
+	}
+	n.at[netip.MustParseAddr(externalIP)] = n.beyond()
+	// As node-routes has it: frames between pods of the node are routed.
+	run(t, `add table bridge lift
+add chain bridge lift prerouting { type filter hook prerouting priority -300 ; }
+add rule bridge lift prerouting meta pkttype { broadcast, multicast } accept
+add rule bridge lift prerouting icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert, nd-redirect } accept
+add rule bridge lift prerouting ether type { ip, ip6 } meta pkttype set host ether daddr set 02:00:00:00:00:01
+`, "ip", "netns", "exec", n.node(), "nft", "-f", "-")
+	return n
+}
+
+func (n *network) ip(t testing.TB, namespace string, lines ...string) {
+	t.Helper()
+	for i, line := range lines {
+		if strings.Contains(line, ":") && strings.HasPrefix(line, "route") {
+			line = "-6 " + line
+		}
+		lines[i] = line
+		run(t, "", append([]string{"ip", "-n", namespace}, strings.Fields(line)...)...)
+	}
+}
+
+func (n *network) sysctl(t testing.TB, namespace string, settings ...string) {
+	t.Helper()
+	run(t, "", append([]string{"ip", "netns", "exec", namespace, "sysctl", "-qw"}, settings...)...)
+}
+
+// serve answers at all pods' addresses, and at the external one, until the test ends.
+func (n *network) serve(t testing.TB, tcp, udp []int32) {
+	t.Helper()
+	for addr, namespace := range n.at {
+		if err := inNamespace(namespace, func() error {
+			for _, port := range tcp {
+				listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(addr, uint16(port))))
+				if err != nil {
+					return err
+				}
+				t.Cleanup(func() { _ = listener.Close() })
+				go answerTCP(listener)
+			}
+			for _, port := range udp {
+				conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, uint16(port))))
+				if err != nil {
+					return err
+				}
+				t.Cleanup(func() { _ = conn.Close() })
+				go answerUDP(conn)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func answerTCP(listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		_, _ = conn.Write([]byte("."))
+		_ = conn.Close()
+	}
+}
+
+func answerUDP(conn *net.UDPConn) {
+	buffer := make([]byte, 16)
+	for {
+		n, from, err := conn.ReadFromUDPAddrPort(buffer)
+		if err != nil {
+			return
+		}
+		_, _ = conn.WriteToUDPAddrPort(buffer[:n], from)
+	}
+}
+
+// reaches tells whether an answer comes from the address and port, within the patience. from is an address of the
+// client's; the zero value lets the kernel choose.
+func (n *network) reaches(
+	namespace string, from netip.Addr, to netip.AddrPort, protocol v1.Protocol, patience time.Duration,
+) (reached bool, err error) {
+	err = inNamespace(namespace, func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		dialer := net.Dialer{}
+		if from.IsValid() {
+			dialer.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
+			if protocol == v1.ProtocolUDP {
+				dialer.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(from, 0))
+			}
+		}
+		conn, err := dialer.DialContext(ctx, strings.ToLower(string(protocol)), to.String())
+		if err != nil {
+			if ctx.Err() != nil || os.IsTimeout(err) {
+				return nil
+			}
+			return err
+		}
+		defer conn.Close()
+		deadline, _ := ctx.Deadline()
+		_ = conn.SetDeadline(deadline)
+		if protocol == v1.ProtocolUDP {
+			if _, err := conn.Write([]byte("?")); err != nil {
+				return err
+			}
+		}
+		_, err = io.ReadFull(conn, make([]byte, 1))
+		if reached = err == nil; err != nil && !os.IsTimeout(err) {
+			return err
+		}
+		return nil
+	})
+	return reached, err
+}
+
+// inNamespaceOf runs transactions in a network namespace.
+type inNamespaceOf struct {
+	knftables.Interface
+	name string
+}
+
+func (n inNamespaceOf) Run(ctx context.Context, tx *knftables.Transaction) error {
+	return inNamespace(n.name, func() error { return n.Interface.Run(ctx, tx) })
+}
