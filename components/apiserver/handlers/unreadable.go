@@ -41,9 +41,13 @@ func (w Whole) List(ctx context.Context, resource schema.GroupResource, namespac
 	}
 	list, err := w.Local.List(ctx, resource, namespace)
 	if len(list) == 0 && d.cache.Landed(ctx) { // what this server has itself stored is there
-		return w.Local.List(ctx, resource, namespace)
+		list, err = w.Local.List(ctx, resource, namespace)
 	}
-	return list, err
+	if err != nil {
+		return nil, err
+	}
+	// An object that became unreadable since the first look is in no list.
+	return list, d.cache.Fault(ctx, namespace)
 }
 
 // Now is a Local of which all reads tell what is stored now, by whichever server it was written.
