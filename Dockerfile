@@ -36,6 +36,11 @@ FROM scratch AS coredns
 COPY coredns /usr/local/bin/
 ENTRYPOINT ["/usr/local/bin/coredns"]
 
+# Gives Services of type LoadBalancer addresses, and routes what comes for them.
+FROM scratch AS cloud-provider
+COPY cloud-provider /usr/local/bin/
+ENTRYPOINT ["/usr/local/bin/cloud-provider"]
+
 # Before several API servers.
 FROM scratch AS api-balancer
 COPY api-balancer /usr/local/bin/
@@ -56,7 +61,7 @@ ENTRYPOINT ["/usr/local/bin/testimage"]
 # A node: Docker engine, kubelet, kube-proxy, the pod network, and the images that every pod or test needs. images/node/base makes
 # quintet/node-base. The engine's data is a volume, because overlay file systems do not stack.
 FROM quintet/node-base:dev AS node
-COPY kubelet kube-proxy node-routes node-init /usr/local/bin/
+COPY kubelet kube-proxy network-policy node-routes node-init /usr/local/bin/
 COPY pause.tar testimage.tar coredns.tar /var/lib/quintet/images/
 VOLUME /var/lib/docker
 ENTRYPOINT ["/usr/local/bin/node-init"]

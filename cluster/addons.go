@@ -21,13 +21,19 @@ func (s *start) deployAddons(ctx context.Context) error {
 	if config.hasDNS() {
 		objects = append(objects, addons.DNS(addons.DNSOptions{
 			Image: config.image(DNS), Args: config.args[DNS], Replicas: int32(min(2, config.nodes)),
-			Domain: clusterDomain, ClusterIPs: []string{serviceIP(dnsServiceIP)},
+			Domain: clusterDomain, ClusterIPs: config.serviceIPs(dnsServiceIP),
 		})...)
 	}
 	if ref := config.images[KubeProxy]; ref != "" && config.hasPodNetwork() && !config.without[KubeProxy] {
 		objects = append(objects, addons.KubeProxy(addons.KubeProxyOptions{
-			Image: ref, Args: config.args[KubeProxy], Server: s.layout.apiURL(), ClusterCIDRs: []string{podCIDR},
+			Image: ref, Args: config.args[KubeProxy], Server: s.layout.apiURL(), ClusterCIDRs: config.podCIDRs(),
 		})...)
+	}
+	if config.hasPodNetwork() && !config.without[NetworkPolicy] {
+		objects = append(objects, addons.NetworkPolicyRole(policyUser)...)
+	}
+	if len(config.names(CloudProvider)) > 0 {
+		objects = append(objects, addons.CloudProviderRole(cloudProviderUser)...)
 	}
 	for _, component := range []Component{DNS, KubeProxy} {
 		if ref := config.images[component]; ref != "" && config.hasPodNetwork() && !config.without[component] {

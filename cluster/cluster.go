@@ -140,7 +140,9 @@ func newBackend(ctx context.Context, config *config) (backend.Backend, error) {
 		config.progress(Event{Notice: fmt.Sprintf("removed clusters of dead processes: %v", reaped)})
 	}
 	notice := func(text string) { config.progress(Event{Notice: text}) }
-	return containers.New(ctx, containers.Config{Cluster: config.name, Owner: belongsTo, Notice: notice})
+	return containers.New(ctx, containers.Config{
+		Cluster: config.name, Owner: belongsTo, Notice: notice, IPv6: config.family != IPv4,
+	})
 }
 
 // startMembers starts nodes, which take longest, beside the control plane, and there the API first: what finds it
@@ -153,7 +155,7 @@ func (s *start) startMembers(ctx context.Context) error {
 	}
 	group.Go(func() error {
 		for _, wave := range [][]backend.Member{
-			s.pick(Etcd, APIServer, APIBalancer), s.pick(ControllerManager, Scheduler, Routes),
+			s.pick(Etcd, APIServer, APIBalancer), s.pick(ControllerManager, Scheduler, Routes, CloudProvider),
 		} {
 			group, ctx := errgroup.WithContext(ctx)
 			for _, member := range wave {

@@ -3,6 +3,7 @@ package cluster
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 
 	"quintet.dev/quintet/cluster/internal/backend"
@@ -72,7 +73,7 @@ func (ids *identities) kubeconfig(cluster, server, user string, groups ...string
 
 func (ids *identities) etcdFiles(site backend.Site, member string) *files {
 	f := newFiles()
-	hosts := []string{"localhost", "127.0.0.1", member, site.Host(member), site.IP(member)}
+	hosts := append([]string{"localhost", "127.0.0.1", member, site.Host(member)}, site.IPs(member)...)
 	f.add("pki/etcd/ca.crt", ids.etcd.Cert, nil)
 	pair, err := ids.etcd.Peer(member, hosts...)
 	f.pair("pki/etcd/server", pair, err)
@@ -92,7 +93,7 @@ func (ids *identities) apiserverFiles(l *layout, member string) *files {
 		"localhost", "127.0.0.1", member, l.site.Host(member), l.apiMember(), l.site.Host(l.apiMember()),
 		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + clusterDomain,
 	}
-	hosts = append(hosts, l.site.IP(member), l.site.IP(l.apiMember()), serviceIP(1))
+	hosts = slices.Concat(hosts, l.site.IPs(member), l.site.IPs(l.apiMember()), l.config.serviceIPs(1))
 	pair, err := ids.cluster.Serving("kube-apiserver", hosts...)
 	f.pair("pki/apiserver", pair, err)
 	pair, err = ids.cluster.Client("kube-apiserver-kubelet-client", "kubeadm:cluster-admins", "system:masters")
@@ -119,7 +120,8 @@ func (ids *identities) schedulerFiles(l *layout) *files {
 func (ids *identities) nodeFiles(l *layout, member string) *files {
 	f := newFiles()
 	f.add("pki/ca.crt", ids.cluster.Cert, nil)
-	pair, err := ids.cluster.Serving("system:node:"+member, member, l.site.Host(member), l.site.IP(member))
+	hosts := append([]string{member, l.site.Host(member)}, l.site.IPs(member)...)
+	pair, err := ids.cluster.Serving("system:node:"+member, hosts...)
 	f.pair("pki/kubelet", pair, err)
 	f.kubeconfig("kubelet.conf", l, l.apiURL(), "system:node:"+member, "system:nodes")
 	return f
@@ -128,6 +130,12 @@ func (ids *identities) nodeFiles(l *layout, member string) *files {
 func (ids *identities) balancerFiles() *files {
 	f := newFiles()
 	f.add("pki/ca.crt", ids.cluster.Cert, nil)
+	return f
+}
+
+func (ids *identities) cloudProviderFiles(l *layout) *files {
+	f := newFiles()
+	f.kubeconfig("cloud-provider.conf", l, l.apiURL(), cloudProviderUser)
 	return f
 }
 

@@ -68,8 +68,13 @@ func (c *config) names(component Component) []string {
 		return list(routesPrefix, 0, c.apiservers)
 	case Node:
 		return list("node", 1, c.nodes)
+	case CloudProvider:
+		if !c.hasPodNetwork() {
+			return nil
+		}
+		return list("cloud-provider", 0, 1)
 	default:
-		return nil // KubeProxy is a process of nodes, DNS is pods
+		return nil // KubeProxy and NetworkPolicy are processes of nodes, DNS is pods
 	}
 }
 
@@ -102,7 +107,7 @@ func (l *layout) members() ([]backend.Member, error) {
 		make      func(name string) (backend.Member, *files)
 	}{
 		{Etcd, l.etcd}, {APIServer, l.apiserver}, {APIBalancer, l.apiBalancer}, {ControllerManager, l.controllerManager},
-		{Scheduler, l.scheduler}, {Routes, l.routes}, {Node, l.node},
+		{Scheduler, l.scheduler}, {Routes, l.routes}, {Node, l.node}, {CloudProvider, l.cloudProvider},
 	}
 	for _, maker := range makers {
 		for _, name := range l.config.names(maker.component) {
@@ -158,11 +163,11 @@ func (l *layout) etcd(name string) (backend.Member, *files) {
 func (l *layout) apiserver(name string) (backend.Member, *files) {
 	file := l.files(name)
 	args := []string{
-		"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, apiserverPort), "--advertise-address=" + l.site.IP(name),
+		"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, apiserverPort), "--advertise-address=" + l.nodeIPs(name)[0],
 		"--tls-cert-file=" + file("pki/apiserver.crt"), "--tls-private-key-file=" + file("pki/apiserver.key"),
 		"--client-ca-file=" + file("pki/ca.crt"),
 		"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true",
-		"--service-cluster-ip-range=" + serviceCIDR,
+		"--service-cluster-ip-range=" + joined(l.config.serviceCIDRs()),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + file("pki/sa.pub"), "--service-account-signing-key-file=" + file("pki/sa.key"),
 		"--kubelet-client-certificate=" + file("pki/apiserver-kubelet-client.crt"),
@@ -209,7 +214,7 @@ func (l *layout) controllerManager(name string) (backend.Member, *files) {
 			"--authentication-tolerate-lookup-failure=true", // it may be there before the API server
 			"--bind-address=" + l.bind(), "--secure-port=" + l.port(name, managerPort),
 			"--leader-elect=false", // there is one; waiting for the lease of its killed self would take 15 s
-			"--allocate-node-cidrs=true", "--cluster-cidr=" + podCIDR,
+			"--allocate-node-cidrs=true", "--cluster-cidr=" + joined(l.config.podCIDRs()),
 			"--root-ca-file=" + file("pki/ca.crt"),
 			"--cluster-signing-cert-file=" + file("pki/ca.crt"), "--cluster-signing-key-file=" + file("pki/ca.key"),
 			"--use-service-account-credentials=true",
@@ -248,6 +253,7 @@ func (l *layout) routes(name string) (backend.Member, *files) {
 	return backend.Member{
 		Program: "node-routes",
 		Beside:  server,
+		Network: backend.NetworkAdmin,
 		Args:    []string{"--kubeconfig=" + l.files(name)("node-routes.conf"), "--hostname-override=" + server, "--forward=false"},
 	}, l.ids.routesFiles(l)
 }
@@ -259,7 +265,7 @@ func (l *layout) node(name string) (backend.Member, *files) {
 	f.add("kubelet.yaml", l.kubeletConfiguration(name), nil)
 	args := []string{
 		"--kubeconfig=" + file("kubelet.conf"), "--config=" + file("kubelet.yaml"),
-		"--hostname-override=" + name, "--node-ip=" + l.site.IP(name),
+		"--hostname-override=" + name, "--node-ip=" + joined(l.nodeIPs(name)),
 		"--tls-cert-file=" + file("pki/kubelet.crt"), "--tls-private-key-file=" + file("pki/kubelet.key"),
 	}
 	if l.config.inProcess {
@@ -268,7 +274,7 @@ func (l *layout) node(name string) (backend.Member, *files) {
 		args = append(args, "--runtime=docker", "--pod-infra-container-image=quintet/pause:dev", "--root-dir="+kubelets)
 	}
 	if l.config.without[ControllerManager] { // which would give the node its ranges of pod addresses
-		args = append(args, "--pod-cidr="+nodePodCIDR(slices.Index(l.config.names(Node), name)))
+		args = append(args, "--pod-cidr="+joined(l.config.nodePodCIDRs(slices.Index(l.config.names(Node), name))))
 	}
 	member := backend.Member{Program: "kubelet", Args: args, Data: []string{kubelets}, Machine: true}
 	if !l.config.inProcess {
@@ -282,10 +288,14 @@ func (l *layout) node(name string) (backend.Member, *files) {
 
 // bind is the address that members listen on.
 func (l *layout) bind() string {
-	if l.config.inProcess {
+	switch {
+	case l.config.inProcess:
 		return "127.0.0.1"
+	case l.config.family == IPv4:
+		return "0.0.0.0"
+	default:
+		return "::"
 	}
-	return "0.0.0.0"
 }
 
 // apiMember is what clients of the API are led to: the balancer, or the only API server.

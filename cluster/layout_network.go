@@ -8,8 +8,13 @@ import (
 	"quintet.dev/quintet/cluster/internal/backend"
 )
 
-// proxyUser is kube-proxy, and may read nodes, Services and their endpoints by the bootstrap policy.
-const proxyUser = "system:kube-proxy"
+// proxyUser is kube-proxy, and may read nodes, Services and their endpoints by the bootstrap policy. What the others may
+// do stands with the add-ons.
+const (
+	proxyUser         = "system:kube-proxy"
+	policyUser        = "system:network-policy"
+	cloudProviderUser = "system:cloud-provider"
+)
 
 // apiBalancer stands before several API servers: clients survive the loss of any of them.
 func (l *layout) apiBalancer(name string) (backend.Member, *files) {
@@ -36,6 +41,21 @@ func (l *layout) nodeServices(f *files, name string) {
 		f.add("kube-proxy.yaml", l.proxyConfiguration(file("kube-proxy.conf")), nil)
 		f.arguments("kube-proxy", l.config.args[KubeProxy])
 	}
+	if !l.config.without[NetworkPolicy] {
+		f.kubeconfig("network-policy.conf", l, l.apiURL(), policyUser)
+		f.arguments("network-policy", l.config.args[NetworkPolicy])
+	}
+}
+
+// cloudProvider is a machine of its own on the cluster's network: a router before the nodes.
+func (l *layout) cloudProvider(name string) (backend.Member, *files) {
+	args := []string{"--kubeconfig=" + l.files(name)("cloud-provider.conf")}
+	for _, pool := range l.site.Pools() {
+		if l.config.family == DualStack || pool.Addr().Is4() == (l.config.family != IPv6) {
+			args = append(args, "--address-pool="+pool.String())
+		}
+	}
+	return backend.Member{Program: "cloud-provider", Network: backend.NetworkRouter, Args: args}, l.ids.cloudProviderFiles(l)
 }
 
 // arguments adds further arguments of a node's service.
@@ -55,7 +75,7 @@ clientConnection: {kubeconfig: %q}
 clusterCIDR: %q
 conntrack: {maxPerCore: 0, min: 0}
 nftables: {minSyncPeriod: 0s, syncPeriod: 30s}
-`, l.bind(), kubeconfig, podCIDR)
+`, l.bind(), kubeconfig, joined(l.config.podCIDRs()))
 }
 
 func (l *layout) kubeletConfiguration(name string) []byte {
@@ -70,7 +90,10 @@ authorization: {mode: Webhook}
 clusterDomain: %s
 `, l.port(name, kubeletPort), l.files(name)("pki/ca.crt"), clusterDomain)
 	if l.config.hasDNS() {
-		config = fmt.Appendf(config, "clusterDNS: [%q]\n", serviceIP(dnsServiceIP))
+		config = fmt.Appendf(config, "clusterDNS: [%s]\n", quoted(l.config.serviceIPs(dnsServiceIP)))
 	}
 	return config
 }
+
+// quoted is a list of strings in YAML's flow style, without its brackets.
+func quoted(list []string) string { return `"` + strings.Join(list, `", "`) + `"` }

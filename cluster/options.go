@@ -13,8 +13,8 @@ type Component string
 
 // The components, by the names of upstream's programs; a Node is the machine with its Docker engine and kubelet. Routes
 // is the pod network: it runs on nodes, and beside each API server of containers, which it leads to the pods (webhooks,
-// extension servers, the proxy verb). KubeProxy runs on the nodes, DNS in pods. APIBalancer stands before several API
-// servers.
+// extension servers, the proxy verb). KubeProxy and NetworkPolicy run on the nodes, DNS in pods. APIBalancer stands
+// before several API servers. CloudProvider gives Services of type LoadBalancer addresses of the cluster's network.
 const (
 	Etcd              Component = "etcd"
 	APIServer         Component = "kube-apiserver"
@@ -24,13 +24,16 @@ const (
 	Routes            Component = "node-routes"
 	Node              Component = "node"
 	KubeProxy         Component = "kube-proxy"
+	NetworkPolicy     Component = "network-policy"
 	DNS               Component = "coredns"
+	CloudProvider     Component = "cloud-provider"
 )
 
 // Components lists all components in the order in which a write travels.
 func Components() []Component {
 	return []Component{
-		Etcd, APIServer, APIBalancer, ControllerManager, Scheduler, Routes, Node, KubeProxy, DNS,
+		Etcd, APIServer, APIBalancer, ControllerManager, Scheduler, Routes, Node, KubeProxy,
+		NetworkPolicy, DNS, CloudProvider,
 	}
 }
 
@@ -59,12 +62,13 @@ type config struct {
 	storeSet   bool
 	detached   bool
 	publish    map[int]int // ports of this machine to node ports
+	family     IPFamily
 	progress   func(Event)
 }
 
 func newConfig(name string) *config {
 	return &config{
-		name: name, nodes: 1, apiservers: 1, etcds: 1, store: Memory,
+		name: name, nodes: 1, apiservers: 1, etcds: 1, store: Memory, family: IPv4,
 		images:   map[Component]string{},
 		publish:  map[int]int{},
 		args:     map[Component][]string{},
@@ -129,6 +133,17 @@ func WithPublishedPort(hostPort, nodePort int) Option {
 			return fmt.Errorf("published port %d:%d: port %d is published already", hostPort, nodePort, hostPort)
 		}
 		c.publish[hostPort] = nodePort
+		return nil
+	}
+}
+
+// WithIPFamily chooses the addresses of nodes, pods and Services. The default is IPv4.
+func WithIPFamily(family IPFamily) Option {
+	return func(c *config) error {
+		if !slices.Contains(IPFamilies(), family) {
+			return fmt.Errorf("IP family %q: use one of %v", family, IPFamilies())
+		}
+		c.family = family
 		return nil
 	}
 }
@@ -211,6 +226,9 @@ func (c *config) check() error {
 		if len(c.publish) > 0 && (c.nodes == 0 || c.without[Node]) {
 			return errors.New("published ports: the cluster has no node")
 		}
+		if _, ok := c.images[NetworkPolicy]; ok {
+			return fmt.Errorf("image of %s: it is a process of the nodes; leave it out and deploy another one", NetworkPolicy)
+		}
 		return nil
 	}
 	switch {
@@ -222,8 +240,10 @@ func (c *config) check() error {
 		return fmt.Errorf("%d etcd members: a cluster in process has one", c.etcds)
 	case len(c.publish) > 0:
 		return errors.New("published ports: the nodes of a cluster in process are hollow")
+	case c.family != IPv4:
+		return fmt.Errorf("IP family %s: a cluster in process has IPv4 only", c.family)
 	}
-	for _, component := range []Component{KubeProxy, DNS, Routes} {
+	for _, component := range []Component{KubeProxy, NetworkPolicy, DNS, CloudProvider, Routes} {
 		if len(c.args[component]) > 0 {
 			return fmt.Errorf("arguments of %s: a cluster in process has none, as its pods only pretend", component)
 		}

@@ -3,25 +3,96 @@ package cluster
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 )
 
-// The ranges of pods and Services, as kubeadm and kind have them; the addresses exist only inside the nodes.
-const (
-	podCIDR     = "10.244.0.0/16"
-	serviceCIDR = "10.96.0.0/16"
+// IPFamily is which addresses nodes, pods and Services have.
+type IPFamily string
 
+// With DualStack both are there, and IPv4 is the primary one.
+const (
+	IPv4      IPFamily = "ipv4"
+	IPv6      IPFamily = "ipv6"
+	DualStack IPFamily = "dual"
+)
+
+// IPFamilies lists all of them.
+func IPFamilies() []IPFamily { return []IPFamily{IPv4, IPv6, DualStack} }
+
+const (
 	clusterDomain = "cluster.local"
 	dnsServiceIP  = 10 // the number, in the range of Services, of the address of cluster DNS
 )
 
-// nodePodCIDR is the range of the i-th node, for a cluster in which no controller allocates it.
-func nodePodCIDR(i int) string { return fmt.Sprintf("10.244.%d.0/24", i) }
-
-// serviceIP is the n-th address of the range of Services.
-func serviceIP(n int) string {
-	ip := netip.MustParsePrefix(serviceCIDR).Addr()
-	for range n {
-		ip = ip.Next()
-	}
-	return ip.String()
+// ranges are a family's; those of IPv4 are kubeadm's and kind's. The addresses exist only inside the nodes.
+type ranges struct {
+	pods, services string
+	node           string // the pods of the i-th node where no controller allocates, for Sprintf
 }
+
+var (
+	ranges4 = ranges{pods: "10.244.0.0/16", services: "10.96.0.0/16", node: "10.244.%d.0/24"}
+	ranges6 = ranges{pods: "fd00:10:244::/56", services: "fd00:10:96::/112", node: "fd00:10:244:%x::/64"}
+)
+
+// ranges are those of the cluster's families, the primary one first.
+func (c *config) ranges() []ranges {
+	switch c.family {
+	case IPv6:
+		return []ranges{ranges6}
+	case DualStack:
+		return []ranges{ranges4, ranges6}
+	default:
+		return []ranges{ranges4}
+	}
+}
+
+func (c *config) podCIDRs() []string {
+	var out []string
+	for _, r := range c.ranges() {
+		out = append(out, r.pods)
+	}
+	return out
+}
+
+func (c *config) serviceCIDRs() []string {
+	var out []string
+	for _, r := range c.ranges() {
+		out = append(out, r.services)
+	}
+	return out
+}
+
+// nodePodCIDRs are the ranges of the i-th node, for a cluster in which no controller allocates them.
+func (c *config) nodePodCIDRs(i int) []string {
+	var out []string
+	for _, r := range c.ranges() {
+		out = append(out, fmt.Sprintf(r.node, i))
+	}
+	return out
+}
+
+// serviceIPs are the n-th addresses of the ranges of Services.
+func (c *config) serviceIPs(n int) []string {
+	var out []string
+	for _, r := range c.ranges() {
+		ip := netip.MustParsePrefix(r.services).Addr()
+		for range n {
+			ip = ip.Next()
+		}
+		out = append(out, ip.String())
+	}
+	return out
+}
+
+// nodeIPs are a member's addresses in the cluster's families, of those that it has.
+func (l *layout) nodeIPs(member string) []string {
+	want := func(ip string) bool {
+		is4 := netip.MustParseAddr(ip).Is4()
+		return l.config.family == DualStack || is4 == (l.config.family != IPv6)
+	}
+	return slices.DeleteFunc(slices.Clone(l.site.IPs(member)), func(ip string) bool { return !want(ip) })
+}
+
+func joined(list []string) string { return strings.Join(list, ",") }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"time"
 )
 
@@ -29,11 +30,22 @@ type Member struct {
 	// Beside names the member whose network this one shares, to arrange it; "" for a network of its own. It is started
 	// after that member, and anew whenever that member was. Members of one process share its network anyway.
 	Beside string
+	// Network is what the member may do with its network.
+	Network NetworkAccess
 	// Machine marks a node that runs containers of its own.
 	Machine bool
 	// Publish maps further ports of this machine to ports of the member.
 	Publish map[int]int
 }
+
+// NetworkAccess is what a member may do with its own network, beside using it.
+type NetworkAccess int
+
+const (
+	NetworkUse    NetworkAccess = iota
+	NetworkAdmin                // set addresses and routes
+	NetworkRouter               // and pass on packets of others, unchanged
+)
 
 // Site tells where members are, before they are started, so that arguments and certificates can name it.
 type Site interface {
@@ -41,8 +53,10 @@ type Site interface {
 	Dir(member string) string
 	// Host is the name or address under which other members reach the member.
 	Host(member string) string
-	// IP is the member's address.
-	IP(member string) string
+	// IPs are the member's addresses, one of each family.
+	IPs(member string) []string
+	// Pools are addresses of the members' network that no member gets, for a member to give out. There may be none.
+	Pools() []netip.Prefix
 	// Port is the port that stands for a component's usual one.
 	Port(member string, usual int) int
 	// Endpoint is host:port under which this process reaches the member's usual port.

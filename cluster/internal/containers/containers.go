@@ -31,6 +31,8 @@ type Config struct {
 	Owner string
 	// Notice is told what a user may want to know, e.g. how nodes get their privileges. Not nil.
 	Notice func(string)
+	// IPv6 gives members addresses of both families, instead of IPv4 alone.
+	IPv6 bool
 }
 
 // Containers is a backend.Backend.
@@ -41,7 +43,7 @@ type Containers struct {
 	provider *testcontainers.DockerProvider
 
 	mu         sync.Mutex
-	network    netip.Prefix
+	network    subnets
 	members    map[string]place
 	privileges privileges
 
@@ -50,8 +52,8 @@ type Containers struct {
 
 // place is where a member is to be.
 type place struct {
-	ip        netip.Addr
-	published int // the port on 127.0.0.1, or 0
+	ips       []netip.Addr // of IPv4, and of IPv6 if the cluster has it
+	published int          // the port on 127.0.0.1, or 0
 }
 
 // New connects to the Docker engine.
@@ -103,6 +105,9 @@ var introduce sync.Once
 
 // Prepare makes the network and reserves addresses and ports.
 func (c *Containers) Prepare(ctx context.Context, members []backend.Placement) (backend.Site, error) {
+	if len(members) > maxMembers {
+		return nil, fmt.Errorf("%d members: a cluster of containers has at most %d", len(members), maxMembers)
+	}
 	made, err := c.createNetwork(ctx)
 	if err != nil {
 		return nil, err
@@ -110,15 +115,10 @@ func (c *Containers) Prepare(ctx context.Context, members []backend.Placement) (
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.network = made
-	if len(members) > maxMembers {
-		return nil, fmt.Errorf("%d members: a cluster of containers has at most %d", len(members), maxMembers)
-	}
 	var free ports
 	defer free.release()
-	ip := made.Addr().Next() // the network's own; the next is the gateway's
-	for _, m := range members {
-		ip = ip.Next()
-		p := place{ip: ip}
+	for i, m := range members {
+		p := place{ips: made.member(i)}
 		if m.Port != 0 {
 			if p.published, err = free.next(); err != nil {
 				return nil, err
@@ -169,13 +169,26 @@ func (c *Containers) place(member string) place {
 	return c.members[member]
 }
 
+func (c *Containers) subnets() subnets {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.network
+}
+
 // site is a backend.Site: members are hosts with usual ports on one network.
 type site struct{ c *Containers }
 
 func (site) Dir(string) string            { return rootDir }
 func (s site) Host(member string) string  { return s.c.containerName(member) }
-func (s site) IP(member string) string    { return s.c.place(member).ip.String() }
+func (s site) Pools() []netip.Prefix      { return s.c.subnets().pools() }
 func (site) Port(_ string, usual int) int { return usual }
+func (s site) IPs(member string) []string {
+	var out []string
+	for _, ip := range s.c.place(member).ips {
+		out = append(out, ip.String())
+	}
+	return out
+}
 func (s site) Endpoint(member string, _ int) string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.c.place(member).published))
 }

@@ -16,37 +16,92 @@ import (
 // arguments can name them before they start and a restart keeps them; Docker allows that only where it was given the
 // subnet.
 const (
-	blocks     = 256
-	maxMembers = 250
+	blocks      = 256
+	firstMember = 2 // in its block; .1 is the gateway's
+	firstFree   = 176
+	firstPooled = 192
+	maxMembers  = firstFree - firstMember
 )
 
-func block(i uint32) netip.Prefix {
-	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 213, byte(i % blocks), 0}), 24)
+// subnets are the blocks of one cluster's network: members' addresses, then those that Docker gives to containers of
+// others on it, then the pools.
+type subnets struct {
+	v4 netip.Prefix
+	v6 netip.Prefix // not valid in a cluster of IPv4 alone
+}
+
+func block(i uint32, v6 bool) subnets {
+	n := byte(i % blocks)
+	s := subnets{v4: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 213, n, 0}), 24)}
+	if v6 {
+		s.v6 = netip.PrefixFrom(netip.AddrFrom16([16]byte{0: 0xfd, 3: 0x10, 4: 0x02, 5: 0x13, 7: n}), 64)
+	}
+	return s
+}
+
+// address is the n-th of a block.
+func address(in netip.Prefix, n byte) netip.Addr {
+	bytes := in.Addr().AsSlice()
+	bytes[len(bytes)-1] = n
+	ip, _ := netip.AddrFromSlice(bytes)
+	return ip
+}
+
+// each is f of the block of each family.
+func each[T any](s subnets, f func(block netip.Prefix) T) []T {
+	out := []T{f(s.v4)}
+	if s.v6.IsValid() {
+		out = append(out, f(s.v6))
+	}
+	return out
+}
+
+// member is the addresses of the i-th member.
+func (s subnets) member(i int) []netip.Addr {
+	return each(s, func(block netip.Prefix) netip.Addr { return address(block, byte(firstMember+i)) })
+}
+
+// pools are the addresses that neither members nor Docker's own choice get.
+func (s subnets) pools() []netip.Prefix {
+	return each(s, func(block netip.Prefix) netip.Prefix {
+		return netip.PrefixFrom(address(block, firstPooled), block.Addr().BitLen()-6)
+	})
+}
+
+// ipam tells Docker of the blocks.
+func (s subnets) ipam() *network.IPAM {
+	return &network.IPAM{Config: each(s, func(block netip.Prefix) network.IPAMConfig {
+		return network.IPAMConfig{
+			Subnet: block, Gateway: address(block, 1),
+			IPRange: netip.PrefixFrom(address(block, firstFree), block.Addr().BitLen()-4),
+		}
+	})}
 }
 
 // createNetwork makes the cluster's network in the first free block, starting at one that depends on its name so that
 // clusters which start at once rarely compete.
-func (c *Containers) createNetwork(ctx context.Context) (netip.Prefix, error) {
+func (c *Containers) createNetwork(ctx context.Context) (subnets, error) {
 	hash := fnv.New32a()
 	_, _ = hash.Write([]byte(c.config.Cluster))
 	first := hash.Sum32()
 	var last error
 	for i := range uint32(blocks) {
-		subnet := block(first + i)
+		made := block(first+i, c.config.IPv6)
 		_, err := c.docker.NetworkCreate(ctx, c.networkName(), client.NetworkCreateOptions{
-			Driver: "bridge",
-			IPAM:   &network.IPAM{Config: []network.IPAMConfig{{Subnet: subnet, Gateway: subnet.Addr().Next()}}},
-			Labels: c.labels(),
+			Driver:     "bridge",
+			EnableIPv6: &c.config.IPv6,
+			IPAM:       made.ipam(),
+			Labels:     c.labels(),
 		})
 		if err == nil {
-			return subnet, nil
+			return made, nil
 		}
 		if !taken(err) {
-			return netip.Prefix{}, c.explainNetwork(err)
+			return subnets{}, c.explainNetwork(err)
 		}
 		last = err
 	}
-	return netip.Prefix{}, fmt.Errorf("create network %s: no free block in 10.213.0.0/16; `quintet down --all` frees what "+
+	return subnets{}, fmt.Errorf("create network %s: no free block in 10.213.0.0/16; `quintet down --all` frees what "+
 		"old clusters hold: %w", c.networkName(), last)
 }
 

@@ -122,7 +122,12 @@ func (c *Containers) hostConfig(m backend.Member, p privileges) func(*container.
 		}
 		if m.Beside != "" {
 			host.NetworkMode = container.NetworkMode("container:" + c.containerName(m.Beside))
-			host.CapAdd = []string{"NET_ADMIN"}
+		}
+		if m.Network != backend.NetworkUse {
+			host.CapAdd = []string{"NET_ADMIN", "NET_RAW"}
+		}
+		if m.Network == backend.NetworkRouter {
+			host.MaskedPaths, host.ReadonlyPaths = []string{}, []string{} // it sets the sysctls of its own network
 		}
 		if m.Machine {
 			p.apply(host)
@@ -136,7 +141,10 @@ func (c *Containers) attach(request *testcontainers.ContainerRequest, m backend.
 	request.Networks, request.NetworkAliases = []string{c.networkName()}, map[string][]string{c.networkName(): {m.Name}}
 	request.EndpointSettingsModifier = func(endpoints map[string]*network.EndpointSettings) {
 		for _, endpoint := range endpoints {
-			endpoint.IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: where.ip}
+			endpoint.IPAMConfig = &network.EndpointIPAMConfig{IPv4Address: where.ips[0]}
+			if len(where.ips) > 1 {
+				endpoint.IPAMConfig.IPv6Address = where.ips[1]
+			}
 		}
 	}
 	if where.published != 0 {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,8 +167,10 @@ func (s site) Dir(member string) string {
 }
 
 func (site) Host(string) string  { return "127.0.0.1" }
-func (site) IP(string) string    { return "127.0.0.1" }
 func (site) IPs(string) []string { return []string{"127.0.0.1"} }
+
+// Pools of addresses there are none: nothing runs in pods.
+func (site) Pools() []netip.Prefix { return nil }
 
 // Port is 0 for a port that was not asked for in the Placement: programs then serve nothing.
 func (s site) Port(member string, usual int) int {

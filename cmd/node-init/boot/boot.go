@@ -102,7 +102,7 @@ func dockerdCommand() []string {
 // nodeServices lists what runs beside the engine: the kubelet, and each service that has a kubeconfig in dir.
 func nodeServices(dir string, kubeletArgs []string) ([]service, error) {
 	services := []service{{name: "kubelet", argv: append([]string{"kubelet"}, kubeletArgs...), output: os.Stderr}}
-	for _, name := range []string{"node-routes", "kube-proxy"} {
+	for _, name := range []string{"node-routes", "kube-proxy", "network-policy"} {
 		kubeconfig := filepath.Join(dir, name+".conf")
 		if _, err := os.Stat(kubeconfig); errors.Is(err, os.ErrNotExist) {
 			continue

@@ -19,7 +19,7 @@ type upFlags struct {
 	images, args, without    []string
 	publish                  []string
 	inProcess                bool
-	store                    string
+	store, ipFamily          string
 	timeout                  time.Duration
 }
 
@@ -39,6 +39,7 @@ cluster is this process: it lives until the command is interrupted.`,
   quintet up --without kube-scheduler            # run your own against the rest
   quintet up --without coredns                   # no cluster DNS, a second sooner
   quintet up --publish 8080:30080                # node port 30080 at 127.0.0.1:8080
+  quintet up --ip-family dual                    # addresses of IPv4 and IPv6
   quintet up --in-process --nodes 100            # no Docker, hollow nodes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.runUp(cmd.Context(), f) },
@@ -52,6 +53,7 @@ cluster is this process: it lives until the command is interrupted.`,
 	fs.StringArrayVar(&f.without, "without", nil, "COMPONENT to leave out; may be repeated")
 	fs.StringArrayVar(&f.publish, "publish", nil,
 		"HOSTPORT:NODEPORT: make a node port reachable at a port of 127.0.0.1; may be repeated")
+	fs.StringVar(&f.ipFamily, "ip-family", string(cluster.IPv4), "addresses of nodes, pods and Services: ipv4, ipv6 or dual")
 	fs.BoolVar(&f.inProcess, "in-process", false, "run everything in this process, without Docker, on hollow nodes")
 	fs.StringVar(&f.store, "store", "", "store of an in-process cluster: memory (the default) or etcd3")
 	fs.DurationVar(&f.timeout, "timeout", 3*time.Minute, "how long to wait until the cluster is ready")
@@ -62,6 +64,7 @@ cluster is this process: it lives until the command is interrupted.`,
 func (f upFlags) options() ([]cluster.Option, error) {
 	opts := []cluster.Option{
 		cluster.WithNodes(f.nodes), cluster.WithAPIServers(f.apiServers), cluster.WithEtcdMembers(f.etcds),
+		cluster.WithIPFamily(cluster.IPFamily(f.ipFamily)),
 	}
 	if f.store != "" {
 		opts = append(opts, cluster.WithStore(cluster.Store(f.store)))
