@@ -74,7 +74,7 @@ bindAddress: %q
 clientConnection: {kubeconfig: %q}
 clusterCIDR: %q
 conntrack: {maxPerCore: 0, min: 0}
-nftables: {minSyncPeriod: 0s, syncPeriod: 30s}
+nftables: {minSyncPeriod: 10ms, syncPeriod: 30s}
 `, l.bind(), kubeconfig, joined(l.config.podCIDRs()))
 }
 

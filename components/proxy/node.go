@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 
 	"quintet.dev/quintet/components/proxy/nft"
 )
@@ -23,8 +25,9 @@ func localTraffic(c *Config, family v1.IPFamily, node *v1.Node) (local, other st
 			if err != nil {
 				return "", "", fmt.Errorf("range of pods %q: %w", text, err)
 			}
-			if prefix.Addr().Is4() == (family == v1.IPv4Protocol) {
-				return both(map[bool]string{true: "ip saddr", false: "ip6 saddr"}[prefix.Addr().Is4()], prefix.Masked().String())
+			if familyOf(prefix.Addr()) == family {
+				source := map[v1.IPFamily]string{v1.IPv4Protocol: "ip saddr", v1.IPv6Protocol: "ip6 saddr"}[family]
+				return both(source, prefix.Masked().String())
 			}
 		}
 		return "", "", nil
@@ -47,7 +50,8 @@ func localTraffic(c *Config, family v1.IPFamily, node *v1.Node) (local, other st
 		return both("iifname", fmt.Sprintf("%q", c.PodBridge))
 	case "InterfaceNamePrefix":
 		if c.PodPrefix == "" {
-			return "", "", fmt.Errorf("detectLocal.interfaceNamePrefix is required for detectLocalMode %s", c.DetectLocalMode)
+			return "", "", fmt.Errorf("detectLocal.interfaceNamePrefix is required for detectLocalMode %s",
+				c.DetectLocalMode)
 		}
 		return both("iifname", fmt.Sprintf("%q", c.PodPrefix+"*"))
 	default:
@@ -56,8 +60,8 @@ func localTraffic(c *Config, family v1.IPFamily, node *v1.Node) (local, other st
 	}
 }
 
-// tableConfig derives what a family's table needs from the configuration and the node.
-func (p *Proxy) tableConfig(family v1.IPFamily, node *v1.Node) (nft.Config, error) {
+// tableConfig derives what a family's table needs from the configuration, the node and the ranges of cluster IPs.
+func (p *Proxy) tableConfig(family v1.IPFamily, node *v1.Node, cidrs serviceCIDRs) (nft.Config, error) {
 	local, other, err := localTraffic(&p.config, family, node)
 	if err != nil {
 		return nft.Config{}, err
@@ -69,25 +73,28 @@ func (p *Proxy) tableConfig(family v1.IPFamily, node *v1.Node) (nft.Config, erro
 	return nft.Config{
 		Family: family, MasqueradeBit: int(p.config.MasqueradeBit), MasqueradeAll: p.config.MasqueradeAll,
 		LocalTraffic: local, NotLocalTraffic: other, NodePortIPs: ips, AllNodePortIPs: all,
+		ServiceCIDRs: cidrs.of(family),
 	}, nil
 }
 
-// nodePortIPs are the addresses that serve node ports; all tells that every one of the machine does.
+// nodePortIPs are the addresses that serve node ports; all tells that every one of the machine does, as for a family
+// that neither --nodeport-addresses nor the node has addresses of.
 func (p *Proxy) nodePortIPs(family v1.IPFamily, node *v1.Node) (ips []netip.Addr, all bool, err error) {
 	if len(p.config.NodePorts) == 0 || p.config.NodePorts[0] == "primary" {
 		for _, ip := range p.nodeIPs(node) {
-			if ip.Is4() == (family == v1.IPv4Protocol) {
+			if familyOf(ip) == family && !ip.IsLoopback() {
 				return []netip.Addr{ip}, false, nil
 			}
 		}
-		return nil, false, nil
+		return nil, true, nil
 	}
+	all = true
 	for _, text := range p.config.NodePorts {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
 			return nil, false, err
 		}
-		if prefix.Addr().Is4() != (family == v1.IPv4Protocol) {
+		if familyOf(prefix.Addr()) != family {
 			continue
 		}
 		if prefix.Bits() == 0 {
@@ -97,27 +104,49 @@ func (p *Proxy) nodePortIPs(family v1.IPFamily, node *v1.Node) (ips []netip.Addr
 		if err != nil {
 			return nil, false, err
 		}
-		ips = append(ips, within...)
+		ips, all = append(ips, within...), false
 	}
-	return ips, false, nil
+	return ips, all, nil
 }
 
-// nodeIPs are the node's internal addresses or, without any, the address to bind to.
+// nodeIPs are the node's addresses, at most one of a family, the primary one first: --bind-address, those of the Node
+// object or, without any, the loopback address.
 func (p *Proxy) nodeIPs(node *v1.Node) []netip.Addr {
-	var ips []netip.Addr
+	if ips := p.knownNodeIPs(node); len(ips) > 0 {
+		return ips
+	}
+	return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}
+}
+
+// knownNodeIPs are nodeIPs as far as they are told; none if the node's addresses are not known yet.
+func (p *Proxy) knownNodeIPs(node *v1.Node) []netip.Addr {
+	var all []netip.Addr
+	if ip, err := netip.ParseAddr(p.config.BindAddress); err == nil && !ip.IsUnspecified() {
+		all = append(all, ip.Unmap())
+	}
 	if node != nil {
-		for _, address := range node.Status.Addresses {
-			if ip, err := netip.ParseAddr(address.Address); err == nil && address.Type == v1.NodeInternalIP {
-				ips = append(ips, ip)
+		for _, kind := range []v1.NodeAddressType{v1.NodeInternalIP, v1.NodeExternalIP} {
+			for _, address := range node.Status.Addresses {
+				if ip, err := netip.ParseAddr(address.Address); err == nil && address.Type == kind {
+					all = append(all, ip.Unmap())
+				}
 			}
 		}
 	}
-	if len(ips) == 0 {
-		if ip, err := netip.ParseAddr(p.config.BindAddress); err == nil && !ip.IsUnspecified() {
+	var ips []netip.Addr
+	for _, ip := range all {
+		if !slices.ContainsFunc(ips, func(known netip.Addr) bool { return known.Is4() == ip.Is4() }) {
 			ips = append(ips, ip)
 		}
 	}
 	return ips
+}
+
+func familyOf(ip netip.Addr) v1.IPFamily {
+	if ip.Is4() {
+		return v1.IPv4Protocol
+	}
+	return v1.IPv6Protocol
 }
 
 // machineIPs are the addresses of the machine's interfaces in a range.
@@ -132,5 +161,34 @@ func machineIPs(prefix netip.Prefix) ([]netip.Addr, error) {
 			ips = append(ips, of.Addr())
 		}
 	}
-	return ips, nil
+	slices.SortFunc(ips, netip.Addr.Compare)
+	return slices.Compact(ips), nil
+}
+
+// serviceCIDRs are the ranges that cluster IPs are allocated from, by the name of the ServiceCIDR.
+type serviceCIDRs map[string][]netip.Prefix
+
+// set takes a ServiceCIDR in.
+func (c serviceCIDRs) set(object *networkingv1.ServiceCIDR) {
+	var ranges []netip.Prefix
+	for _, text := range object.Spec.CIDRs {
+		if prefix, err := netip.ParsePrefix(text); err == nil { // the API server admits no others
+			ranges = append(ranges, prefix.Masked())
+		}
+	}
+	c[object.Name] = ranges
+}
+
+// of are the ranges of a family, sorted and without duplicates.
+func (c serviceCIDRs) of(family v1.IPFamily) []netip.Prefix {
+	var ranges []netip.Prefix
+	for _, of := range c {
+		for _, prefix := range of {
+			if familyOf(prefix.Addr()) == family {
+				ranges = append(ranges, prefix)
+			}
+		}
+	}
+	slices.SortFunc(ranges, netip.Prefix.Compare)
+	return slices.Compact(ranges)
 }

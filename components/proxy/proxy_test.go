@@ -3,8 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,8 @@ import (
 	"go.uber.org/goleak"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/ptr"
@@ -36,7 +37,8 @@ func service(name, ip string) *v1.Service {
 	return &v1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name},
 		Spec: v1.ServiceSpec{
-			Type: v1.ServiceTypeClusterIP, ClusterIP: ip, ClusterIPs: []string{ip}, Ports: []v1.ServicePort{{Port: 80, Protocol: v1.ProtocolTCP}},
+			Type: v1.ServiceTypeClusterIP, ClusterIP: ip, ClusterIPs: []string{ip},
+			Ports: []v1.ServicePort{{Port: 80, Protocol: v1.ProtocolTCP}},
 		},
 	}
 }
@@ -47,8 +49,10 @@ func slice(service, ip string) *discoveryv1.EndpointSlice {
 			Namespace: "ns", Name: service + "-1", Labels: map[string]string{discoveryv1.LabelServiceName: service},
 		},
 		AddressType: discoveryv1.AddressTypeIPv4,
-		Ports:       []discoveryv1.EndpointPort{{Name: ptr.To(""), Port: ptr.To[int32](8080), Protocol: ptr.To(v1.ProtocolTCP)}},
-		Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{ip}}},
+		Ports: []discoveryv1.EndpointPort{{
+			Name: ptr.To(""), Port: ptr.To[int32](8080), Protocol: ptr.To(v1.ProtocolTCP),
+		}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{ip}}},
 	}
 }
 
@@ -57,9 +61,11 @@ type running struct {
 	t      *testing.T
 	client *fake.Clientset
 	nft    *knftables.Fake
+	proxy  *Proxy
 }
 
-func start(t *testing.T) *running {
+// start runs a Proxy with a change of its configuration.
+func start(t *testing.T, change ...func(*Config)) *running {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	r := &running{
@@ -76,10 +82,14 @@ func start(t *testing.T) *running {
 		}
 		return r.nft, nil
 	}
+	for _, f := range change {
+		f(config)
+	}
 	p, err := New(*config)
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.proxy = p
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx) }()
@@ -96,16 +106,22 @@ func start(t *testing.T) *running {
 // eventually waits until the table has a text, or has it no more.
 func (r *running) eventually(text string, want bool) {
 	r.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
+	var dump string
+	eventually(r.t, func() bool {
 		r.nft.RLock()
-		dump := r.nft.Dump()
-		r.nft.RUnlock()
-		if strings.Contains(dump, text) == want {
-			return
-		}
+		defer r.nft.RUnlock()
+		dump = r.nft.Dump()
+		return strings.Contains(dump, text) == want
+	}, func() string { return fmt.Sprintf("%q is still %v in\n%s", text, !want, dump) })
+}
+
+// eventually waits until a condition holds.
+func eventually(t *testing.T, holds func() bool, otherwise func() string) {
+	t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !holds() {
 		if time.Now().After(deadline) {
-			r.t.Fatalf("%q is still %v in\n%s", text, !want, dump)
+			t.Fatal(otherwise())
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -114,15 +130,17 @@ func (r *running) eventually(text string, want bool) {
 func TestRunFollowsTheAPI(t *testing.T) {
 	r := start(t)
 	r.eventually("0 : 10.244.1.2 . 8080", true)
-	if _, err := r.client.DiscoveryV1().EndpointSlices("ns").Update(t.Context(), slice("a", "10.244.1.9"), metav1.UpdateOptions{}); err != nil {
+	slices := r.client.DiscoveryV1().EndpointSlices("ns")
+	if _, err := slices.Update(t.Context(), slice("a", "10.244.1.9"), metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	r.eventually("0 : 10.244.1.9 . 8080", true)
-	if _, err := r.client.CoreV1().Services("ns").Create(t.Context(), service("b", "10.96.0.8"), metav1.CreateOptions{}); err != nil {
+	services := r.client.CoreV1().Services("ns")
+	if _, err := services.Create(t.Context(), service("b", "10.96.0.8"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	r.eventually("10.96.0.8 . tcp . 80 : goto reject-chain", true)
-	if err := r.client.CoreV1().Services("ns").Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+	if err := services.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	r.eventually("10.96.0.7", false)
@@ -156,56 +174,102 @@ func TestRunReturnsWhereNftablesCannotBeOpened(t *testing.T) {
 	goleak.VerifyNone(t, before)
 }
 
-const header = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\n"
+// What comes to be known of the node while the proxy runs changes rules.
+func TestNodeChanges(t *testing.T) {
+	r := start(t, func(c *Config) { c.DetectLocalMode = "NodeCIDR" })
+	r.eventually("0 : 10.244.1.2 . 8080", true)
+	r.eventually("ip daddr 10.96.0.7 tcp dport 80", false) // Nothing tells traffic of pods.
+	r.eventually("nodeport-ips { 10.0.0.1 }", true)
+	nodes := r.client.CoreV1().Nodes()
+	changed := node()
+	changed.Spec.PodCIDRs = []string{"10.244.3.0/24"}
+	changed.Status.Addresses[0].Address = "10.0.0.9"
+	if _, err := nodes.Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.eventually("ip daddr 10.96.0.7 tcp dport 80 ip saddr != 10.244.3.0/24 jump mark-for-masquerade", true)
+	r.eventually("nodeport-ips { 10.0.0.9 }", true)
+	r.eventually("nodeport-ips { 10.0.0.1 }", false)
+	eligible := func(want bool) {
+		t.Helper()
+		eventually(t, func() bool { return r.proxy.health.NodeEligible() == want },
+			func() string { return fmt.Sprintf("the node's eligibility is still %v", !want) })
+	}
+	if err := nodes.Delete(t.Context(), "me", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eligible(false)
+	r.eventually("nodeport-ips { 10.0.0.9 }", true) // Pods still run.
+	if _, err := nodes.Create(t.Context(), changed, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eligible(true)
+}
 
-func TestConfigFile(t *testing.T) {
-	// What kubeadm writes, with the mode that this proxy has.
-	kubeadm := header + `bindAddress: 0.0.0.0
-bindAddressHardFail: false
-clientConnection: {acceptContentTypes: "", burst: 0, contentType: "", kubeconfig: /var/lib/kube-proxy/kubeconfig.conf, qps: 0}
-clusterCIDR: 10.244.0.0/16
-configSyncPeriod: 0s
-conntrack: {maxPerCore: null, min: null, tcpBeLiberal: false, tcpCloseWaitTimeout: null, tcpEstablishedTimeout: null, udpStreamTimeout: 0s, udpTimeout: 0s}
-detectLocal: {bridgeInterface: "", interfaceNamePrefix: ""}
-detectLocalMode: ""
-enableProfiling: false
-healthzBindAddress: ""
-hostnameOverride: ""
-iptables: {localhostNodePorts: null, masqueradeAll: false, masqueradeBit: null, minSyncPeriod: 0s, syncPeriod: 0s}
-ipvs: {excludeCIDRs: null, minSyncPeriod: 0s, scheduler: "", strictARP: false, syncPeriod: 0s, tcpFinTimeout: 0s, tcpTimeout: 0s, udpTimeout: 0s}
-logging: {flushFrequency: 0, options: {json: {infoBufferSize: "0"}, text: {infoBufferSize: "0"}}, verbosity: 0}
-metricsBindAddress: ""
-mode: nftables
-nftables: {masqueradeAll: false, masqueradeBit: null, minSyncPeriod: 0s, syncPeriod: 0s}
-nodePortAddresses: null
-oomScoreAdj: null
-portRange: ""
-showHiddenMetricsForVersion: ""
-winkernel: {enableDSR: false, forwardHealthCheckVip: false, networkName: "", rootHnsEndpointName: "", sourceVip: ""}
-`
-	for name, test := range map[string]struct{ file, fault string }{
-		"kubeadm's":       {kubeadm, ""},
-		"another mode":    {header + "mode: ipvs\n", `mode: "ipvs" is not supported`},
-		"unknown field":   {header + "colour: red\n", "colour"},
-		"another kind":    {"apiVersion: v1\nkind: Pod\n", "KubeProxyConfiguration"},
-		"no address":      {header + "bindAddress: here\n", `bindAddress: "here"`},
-		"a gate":          {header + "featureGates: {A: true}\n", "featureGates"},
-		"a mark too high": {header + "nftables: {masqueradeBit: 32}\n", "masqueradeBit: 32"},
-		"no local mode":   {header + "detectLocalMode: Guess\n", "Guess"},
-		"no bridge":       {header + "detectLocalMode: BridgeInterface\n", "bridgeInterface"},
-		"no CIDR":         {header + "nodePortAddresses: [all]\n", `"all"`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			config := NewConfig()
-			config.ConfigFile = filepath.Join(t.TempDir(), "config.yaml")
-			if err := os.WriteFile(config.ConfigFile, []byte(test.file), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			config.Client = fake.NewClientset()
-			_, err := New(*config)
-			if test.fault == "" && err != nil || test.fault != "" && (err == nil || !strings.Contains(err.Error(), test.fault)) {
-				t.Errorf("want %q, got %v", test.fault, err)
-			}
-		})
+func TestServiceCIDRs(t *testing.T) {
+	r := start(t)
+	r.eventually("0 : 10.244.1.2 . 8080", true)
+	ranges := r.client.NetworkingV1().ServiceCIDRs()
+	object := &networkingv1.ServiceCIDR{
+		ObjectMeta: metav1.ObjectMeta{Name: "kubernetes"},
+		Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{"10.96.0.0/12", "fd00::/112"}},
+	}
+	if _, err := ranges.Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.eventually("cluster-ips-check ip daddr { 10.96.0.0/12 } drop", true)
+	if err := ranges.Delete(t.Context(), "kubernetes", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r.eventually("10.96.0.0/12", false)
+}
+
+func TestStartIsTold(t *testing.T) {
+	r := start(t)
+	var events []eventsv1.Event
+	eventually(t, func() bool {
+		list, err := r.client.EventsV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = list.Items
+		return len(events) > 0
+	}, func() string { return "there is no event" })
+	e := events[0]
+	if e.Reason != "Starting" || e.Action != "StartKubeProxy" || e.ReportingController != "kube-proxy" ||
+		e.Type != v1.EventTypeNormal || e.Regarding.Kind != "Node" || e.Regarding.Name != "me" {
+		t.Errorf("got %+v", e)
+	}
+}
+
+func TestCleanup(t *testing.T) {
+	kernel := knftables.NewFake(knftables.IPv4Family, "kube-proxy")
+	tx := kernel.NewTransaction()
+	tx.Add(&knftables.Table{})
+	if err := kernel.Run(t.Context(), tx); err != nil {
+		t.Fatal(err)
+	}
+	missing := errors.New("no such family")
+	config := NewConfig()
+	config.Cleanup, config.HostnameOverride = true, "me"
+	cleanup := func() error {
+		p, err := New(*config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Run(t.Context())
+	}
+	config.Open = func(family v1.IPFamily) (knftables.Interface, error) {
+		if family == v1.IPv6Protocol {
+			return nil, missing
+		}
+		return kernel, nil
+	}
+	if err := cleanup(); err != nil || kernel.Table != nil {
+		t.Errorf("error %v, table %v", err, kernel.Table)
+	}
+	config.Open = func(v1.IPFamily) (knftables.Interface, error) { return nil, missing }
+	if err := cleanup(); !errors.Is(err, missing) {
+		t.Errorf("without both families: %v", err)
 	}
 }

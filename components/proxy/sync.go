@@ -7,7 +7,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
@@ -18,39 +17,40 @@ import (
 )
 
 const (
-	// checkPeriod is how often the kernel is asked whether the rules are still there.
+	// checkPeriod is how often the kernel is asked whether the rules are still there, and the machine for its addresses.
 	checkPeriod = 5 * time.Second
-	// retryPeriod is how long a failed sync waits for the next.
-	retryPeriod = time.Second
+	// firstRetry is how long the first failed sync waits for the next; each further one waits twice as long.
+	firstRetry = time.Second
 )
-
-// event is one change that a watch told of.
-type event struct {
-	apply func(*compile.Tracker)
-	// trigger is when the cause of a change of endpoints came about; zero where it is not known.
-	trigger time.Time
-	service bool // a Service and not its endpoints
-	node    *v1.Node
-}
 
 // syncer is the state of Run's one goroutine that writes rules.
 type syncer struct {
-	p        *Proxy
-	tracker  *compile.Tracker
-	node     *v1.Node
-	tables   map[v1.IPFamily]*nft.Table
-	services *healthcheck.Services
-	flows    conntrack.Kernel
+	p            *Proxy
+	tracker      *compile.Tracker
+	node         *v1.Node // as it was known last, even when it is deleted
+	serviceCIDRs serviceCIDRs
+	families     []*familyState
+	services     *healthcheck.Services
+	flows        conntrack.Kernel
+	retryAfter   time.Duration // of the last sync; 0 if it succeeded
+}
+
+// familyState is what there is of an IP family that the machine has.
+type familyState struct {
+	family v1.IPFamily
+	table  *nft.Table
+	// triggers are when causes of changes came about that are not in the kernel yet.
 	triggers []time.Time
-	failed   bool
+	// staleFlows is true where UDP endpoints may have gone since connections to such were ended last.
+	staleFlows bool
 }
 
 // sync follows the API and keeps the rules.
 func (p *Proxy) sync(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // for an error of watch
-	events := make(chan event, 1024)
-	watching, err := p.watch(ctx, events)
+	changes := make(chan event, 1024)
+	watching, err := p.watch(ctx, changes)
 	if err != nil {
 		return err
 	}
@@ -58,8 +58,8 @@ func (p *Proxy) sync(ctx context.Context) error {
 		cancel() // Informers end with the context only.
 		watching.stop()
 	}()
-	s := &syncer{p: p, tracker: compile.New(compile.Node{Name: p.name}, ""), tables: map[v1.IPFamily]*nft.Table{}}
-	if err := s.gather(ctx, events, watching); err != nil {
+	s := &syncer{p: p, tracker: compile.New(compile.Node{Name: p.name}, ""), serviceCIDRs: serviceCIDRs{}}
+	if err := s.gather(ctx, changes, watching); err != nil {
 		return err
 	}
 	if err := s.open(ctx); err != nil {
@@ -73,22 +73,23 @@ func (p *Proxy) sync(ctx context.Context) error {
 		defer kernel.Close()
 		s.flows = kernel
 	}
-	s.services = healthcheck.NewServices(healthcheck.NodeAddresses(p.config.nodePortRanges(), p.nodeIPs(s.node)), p.health.Healthy)
+	addresses := healthcheck.NodeAddresses(p.config.nodePortRanges(), p.nodeIPs(s.node))
+	s.services = healthcheck.NewServices(addresses, p.health.Healthy)
 	defer s.services.Close()
-	return s.loop(ctx, events)
+	return s.loop(ctx, changes)
 }
 
-// gather takes events in until all objects are known, and the node's addresses are or were waited for long enough.
-func (s *syncer) gather(ctx context.Context, events <-chan event, watching *watching) error {
+// gather takes changes in until all objects are known, and the node's addresses are or were waited for long enough.
+func (s *syncer) gather(ctx context.Context, changes <-chan event, watching *watching) error {
 	giveUp := s.p.config.Clock.NewTimer(patience)
 	defer giveUp.Stop()
 	waiting, synced := true, watching.synced
-	for synced != nil || waiting && len(s.p.nodeIPs(s.node)) == 0 {
+	for synced != nil || waiting && len(s.p.knownNodeIPs(s.node)) == 0 {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case e := <-events:
-			s.take(e)
+		case change := <-changes:
+			change(s)
 		case <-synced:
 			synced = nil
 		case <-giveUp.C():
@@ -98,46 +99,47 @@ func (s *syncer) gather(ctx context.Context, events <-chan event, watching *watc
 	return nil
 }
 
-// open makes the tables. A family that the kernel lacks is left out unless the node has addresses of it.
+// open makes the tables. A family that the kernel lacks is left out, but not that of the node's primary address.
 func (s *syncer) open(ctx context.Context) error {
-	needed := map[v1.IPFamily]bool{}
-	for _, ip := range s.p.nodeIPs(s.node) {
-		needed[map[bool]v1.IPFamily{true: v1.IPv4Protocol, false: v1.IPv6Protocol}[ip.Is4()]] = true
+	log := klog.FromContext(ctx)
+	primary := s.p.nodeIPs(s.node)[0]
+	if primary.IsLoopback() {
+		log.Info("The node's address is not known, assuming loopback; --bind-address would set it", "node", s.p.name)
 	}
-	if len(needed) == 0 {
-		klog.FromContext(ctx).Info("The node has no address; node ports are not served", "node", s.p.name)
-	}
-	for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+	for _, family := range families() {
 		kernel, err := s.p.config.Open(family)
-		if err != nil && needed[family] {
+		if err != nil && familyOf(primary) == family {
 			return err
 		}
 		if err != nil {
-			klog.FromContext(ctx).Info("The machine has no nftables of a family", "family", family, "err", err)
+			log.Info("The machine has no nftables of a family", "family", family, "err", err)
 			continue
 		}
-		config, err := s.p.tableConfig(family, s.node)
+		config, err := s.p.tableConfig(family, s.node, s.serviceCIDRs)
 		if err != nil {
 			return err
 		}
-		s.tables[family] = nft.New(config, kernel)
-	}
-	if len(s.tables) == 0 {
-		return errors.New("no IP family is supported by this machine's nftables")
+		s.families = append(s.families, &familyState{family: family, table: nft.New(config, kernel)})
+		s.p.metrics.serve(family)
 	}
 	return nil
 }
 
 // loop syncs after changes, at most every MinSyncPeriod, and brings back what others removed from the kernel.
-func (s *syncer) loop(ctx context.Context, events <-chan event) error {
-	log, clock := klog.FromContext(ctx), s.p.config.Clock
+func (s *syncer) loop(ctx context.Context, changes <-chan event) error {
+	clock := s.p.config.Clock
 	check := clock.NewTicker(checkPeriod)
 	defer check.Stop()
+	for _, f := range s.families {
+		s.p.health.Updated(f.family) // From here on the health counts, even if no sync ever succeeds.
+	}
+	s.queued()
 	next := clock.NewTimer(0) // of the sync that is due
 	defer next.Stop()
 	due := true
 	last := clock.Now().Add(-s.p.config.MinSyncPeriod)
 	schedule := func(after time.Duration) {
+		s.queued()
 		if !due {
 			due = true
 			next.Reset(max(after, s.p.config.MinSyncPeriod-clock.Since(last)))
@@ -147,112 +149,149 @@ func (s *syncer) loop(ctx context.Context, events <-chan event) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case e := <-events:
-			s.take(e)
-			s.queued()
-			schedule(0)
+		case change := <-changes:
+			if change(s) {
+				schedule(0)
+			}
 		case <-check.C():
-			if !s.intact(ctx) {
+			if changed := s.reconfigure(ctx); changed || !s.intact(ctx) {
 				schedule(0)
 			}
 		case <-next.C():
 			due = false
-			s.drain(events)
+			s.drain(changes)
 			last = clock.Now()
 			if err := s.write(ctx); err != nil {
-				log.Error(err, "Failed to sync rules; retrying", "after", retryPeriod)
-				schedule(retryPeriod)
+				s.retryAfter = backOff(s.retryAfter, s.p.config.SyncPeriod)
+				klog.FromContext(ctx).Error(err, "Failed to sync rules; retrying", "after", s.retryAfter)
+				schedule(s.retryAfter)
+			} else {
+				s.retryAfter = 0
 			}
 		}
 	}
 }
 
+// backOff is how long a failed sync waits for the next, after one that waited for so long.
+func backOff(last, most time.Duration) time.Duration { return min(max(2*last, firstRetry), most) }
+
 // drain takes in what came meanwhile, so that one transaction holds it all.
-func (s *syncer) drain(events <-chan event) {
+func (s *syncer) drain(changes <-chan event) {
 	for {
 		select {
-		case e := <-events:
-			s.take(e)
+		case change := <-changes:
+			change(s)
 		default:
 			return
 		}
 	}
 }
 
-func (s *syncer) take(e event) {
-	if e.node != nil {
-		s.node = e.node
-		s.tracker.SetNode(compile.NodeOf(e.node))
-		s.p.health.SyncNode(e.node)
-		return
+// reconfigure derives the tables' configuration again, and tells whether any is to be written anew.
+func (s *syncer) reconfigure(ctx context.Context) bool {
+	changed := false
+	for _, f := range s.families {
+		config, err := s.p.tableConfig(f.family, s.node, s.serviceCIDRs)
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Keeping the configuration of rules", "family", f.family)
+			continue
+		}
+		if f.table.Reconfigure(config) {
+			klog.FromContext(ctx).Info("The node's addresses or ranges changed; writing rules anew", "family", f.family)
+			changed = true
+		}
 	}
-	e.apply(s.tracker)
-	s.p.metrics.changed(e.service)
-	if !e.trigger.IsZero() {
-		s.triggers = append(s.triggers, e.trigger)
-	}
+	return changed
 }
 
-// intact looks whether the kernel's tables are as they were left, and has those that are not written anew.
+// intact looks whether the kernel's tables are as they were left, and has those that are not written anew. A table that
+// waits to be written is left to its sync.
 func (s *syncer) intact(ctx context.Context) bool {
 	whole := true
-	for family, table := range s.tables {
-		ok, err := table.Check(ctx)
+	for _, f := range s.families {
+		if !f.table.Written() {
+			continue
+		}
+		ok, err := f.table.Check(ctx)
 		if err != nil {
-			klog.FromContext(ctx).Error(err, "Failed to check rules", "family", family)
+			klog.FromContext(ctx).Error(err, "Failed to check rules", "family", f.family)
 			continue
 		}
 		if !ok {
-			klog.FromContext(ctx).Info("Rules were changed by another program; writing them anew", "family", family)
-			table.Invalidate()
+			klog.FromContext(ctx).Info("Rules were changed by another program; writing them anew", "family", f.family)
+			f.table.Invalidate()
 			whole = false
 		}
 	}
 	return whole
 }
 
-// write brings the kernel up to date.
+// write brings the kernel up to date. A family does not wait for another one that fails.
 func (s *syncer) write(ctx context.Context) error {
-	began := s.p.config.Clock.Now()
 	changes := s.tracker.Take()
+	s.p.metrics.taken()
 	var errs []error
-	for family, table := range s.tables {
-		if err := table.Sync(ctx, changes.Updated, changes.Deleted); err != nil {
-			errs = append(errs, fmt.Errorf("family %s: %w", family, err))
-			s.p.metrics.failures.Inc()
+	for _, f := range s.families {
+		f.staleFlows = f.staleFlows || changes.UDP
+		if err := s.writeFamily(ctx, f, changes); err != nil {
+			errs = append(errs, fmt.Errorf("family %s: %w", f.family, err))
 		}
 	}
+	s.forgetFlows(ctx)
 	if err := errors.Join(errs...); err != nil {
-		s.failed = true
 		return err
 	}
-	if s.failed || changes.UDP {
-		s.forgetFlows(ctx)
-	}
-	s.failed = false
 	s.syncHealthChecks(ctx)
-	for family := range s.tables {
-		s.p.health.Updated(family)
-	}
-	s.p.metrics.synced(began, s.p.config.Clock, s.triggers)
-	s.triggers = s.triggers[:0]
 	return nil
 }
 
-// queued takes note that rules are behind the API.
+func (s *syncer) writeFamily(ctx context.Context, f *familyState, changes compile.Changes) error {
+	m, clock := s.p.metrics, s.p.config.Clock
+	began := clock.Now()
+	outcome, err := f.table.Sync(ctx, changes.Updated, changes.Deleted)
+	now := clock.Now()
+	m.timed(f.family, now.Sub(began), outcome.Full)
+	if err != nil {
+		m.failures.WithLabelValues(string(f.family)).Inc()
+		return err
+	}
+	if outcome.CleanupErr != nil {
+		m.cleanupFailures.WithLabelValues(string(f.family)).Inc()
+		klog.FromContext(ctx).Error(outcome.CleanupErr, "Failed to clean up; retrying with the next sync", "family", f.family)
+	}
+	m.local(f.family, s.tracker.NoLocalEndpoints(f.family))
+	m.synced(f.family, now, f.triggers)
+	f.triggers = nil
+	s.p.health.Updated(f.family)
+	return nil
+}
+
+// queued takes note that rules are behind the API or what was written of it.
 func (s *syncer) queued() {
-	for family := range s.tables {
-		s.p.health.QueuedUpdate(family)
+	for _, f := range s.families {
+		s.p.health.QueuedUpdate(f.family)
+		s.p.metrics.queued(f.family, s.p.config.Clock.Now())
 	}
 }
 
-// forgetFlows ends tracked UDP flows to endpoints that are gone.
+// forgetFlows ends tracked UDP flows to endpoints that are gone, of the families whose rules are written.
 func (s *syncer) forgetFlows(ctx context.Context) {
-	table := conntrack.NewTable(s.tracker.All(), s.tracker.ServingIPs)
-	for family := range s.tables {
-		if _, err := conntrack.Clean(s.flows, family, table); err != nil {
-			klog.FromContext(ctx).Error(err, "Failed to delete stale connections", "family", family)
+	var table *conntrack.Table
+	for _, f := range s.families {
+		if !f.staleFlows || !f.table.Written() {
+			continue
 		}
+		if table == nil {
+			table = conntrack.NewTable(s.tracker.All(), s.tracker.ServingIPs)
+		}
+		began := s.p.config.Clock.Now()
+		deleted, err := conntrack.Clean(s.flows, f.family, table)
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Failed to delete stale connections", "family", f.family)
+		}
+		f.staleFlows = false
+		s.p.metrics.flowsDuration.WithLabelValues(string(f.family)).Observe(s.p.config.Clock.Since(began).Seconds())
+		s.p.metrics.deletedFlows.WithLabelValues(string(f.family)).Add(float64(deleted))
 	}
 }
 
@@ -265,29 +304,4 @@ func (s *syncer) syncHealthChecks(ctx context.Context) {
 	if err := s.services.Sync(ctx, services); err != nil {
 		klog.FromContext(ctx).Error(err, "Failed to serve health check node ports")
 	}
-}
-
-// serviceEvent and sliceEvent say what a watch told of.
-func serviceEvent(svc *v1.Service, deleted bool) event {
-	return event{service: true, apply: func(t *compile.Tracker) {
-		if deleted {
-			t.DeleteService(types.NamespacedName{Namespace: svc.Namespace, Name: svc.Name})
-		} else {
-			t.SetService(svc)
-		}
-	}}
-}
-
-func sliceEvent(slice *discoveryv1.EndpointSlice, deleted bool) event {
-	e := event{apply: func(t *compile.Tracker) {
-		if deleted {
-			t.DeleteSlice(types.NamespacedName{Namespace: slice.Namespace, Name: slice.Name})
-		} else {
-			t.SetSlice(slice)
-		}
-	}}
-	if text := slice.Annotations[v1.EndpointsLastChangeTriggerTime]; text != "" && !deleted {
-		e.trigger, _ = time.Parse(time.RFC3339Nano, text) // what another program wrote there means nothing to rules
-	}
-	return e
 }

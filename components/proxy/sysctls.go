@@ -2,8 +2,6 @@ package proxy
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"runtime"
 	"strconv"
@@ -13,7 +11,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// limit sets the kernel's limits; what can't be written, as in a container, is logged.
+// limit raises the kernel's limits; what can't be written, as in a container, is logged.
 func (c Conntrack) limit(ctx context.Context, sysctl func(name string, value int) error) {
 	log := klog.FromContext(ctx)
 	set := func(name string, value int) {
@@ -38,15 +36,17 @@ func (c Conntrack) limit(ctx context.Context, sysctl func(name string, value int
 
 func seconds(d time.Duration) int { return int(d / time.Second) }
 
-// writeSysctl sets a value that is not there yet.
-func writeSysctl(name string, value int) error {
-	file := "/proc/sys/" + name
-	now, err := os.ReadFile(file)
-	if err == nil && strings.TrimSpace(string(now)) == strconv.Itoa(value) {
-		return nil
+// raiseSysctl sets a value that is lower; the machine's owner may have chosen a higher one.
+func raiseSysctl(name string, value int) error { return raise("/proc/sys/"+name, value) }
+
+func raise(file string, value int) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
 	}
-	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("%s is not there: %w", file, err)
+	now, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err == nil && now >= value {
+		return nil
 	}
 	return os.WriteFile(file, []byte(strconv.Itoa(value)), 0o644)
 }

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/informers"
@@ -25,7 +26,7 @@ type watching struct {
 	stop   func()
 }
 
-// watch tells events of Services, their endpoints and the own node, until ctx ends.
+// watch tells changes of Services, their endpoints, the own node and the ranges of cluster IPs, until ctx ends.
 func (p *Proxy) watch(ctx context.Context, events chan<- event) (*watching, error) {
 	send := func(e event) {
 		select {
@@ -34,7 +35,9 @@ func (p *Proxy) watch(ctx context.Context, events chan<- event) (*watching, erro
 		}
 	}
 	selecting := func(label, field string) informers.SharedInformerOption {
-		return informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector, o.FieldSelector = label, field })
+		return informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.LabelSelector, o.FieldSelector = label, field
+		})
 	}
 	factory := func(label, field string) informers.SharedInformerFactory {
 		return informers.NewSharedInformerFactoryWithOptions(p.config.Client, p.config.ResyncPeriod,
@@ -42,25 +45,33 @@ func (p *Proxy) watch(ctx context.Context, events chan<- event) (*watching, erro
 	}
 	services, slices := factory(notOurs, ""), factory(notHeadless, "")
 	node := factory("", fields.OneTermEqualSelector(metav1.ObjectNameField, p.name).String())
-	factories := []informers.SharedInformerFactory{services, slices, node}
+	ranges := factory("", "")
+	factories := []informers.SharedInformerFactory{services, slices, node, ranges}
 
 	var told []cache.InformerSynced
-	for informer, handler := range map[cache.SharedIndexInformer]cache.ResourceEventHandler{
-		services.Core().V1().Services().Informer(): handlers(func(svc *v1.Service, deleted bool) { send(serviceEvent(svc, deleted)) }),
-		slices.Discovery().V1().EndpointSlices().Informer(): handlers(func(s *discoveryv1.EndpointSlice, deleted bool) {
-			send(sliceEvent(s, deleted))
-		}),
-		node.Core().V1().Nodes().Informer(): handlers(func(n *v1.Node, deleted bool) {
-			if !deleted {
-				send(event{node: n})
-			}
-		}),
+	for _, of := range []struct {
+		informer cache.SharedIndexInformer
+		handler  cache.ResourceEventHandler
+		awaited  bool // servers without ServiceCIDRs serve the others
+	}{
+		{services.Core().V1().Services().Informer(), handlers(func(_, svc *v1.Service, deleted bool) {
+			send(serviceEvent(svc, deleted))
+		}), true},
+		{slices.Discovery().V1().EndpointSlices().Informer(),
+			handlers(func(before, s *discoveryv1.EndpointSlice, deleted bool) { send(sliceEvent(before, s, deleted)) }), true},
+		{node.Core().V1().Nodes().Informer(), handlers(func(_, n *v1.Node, deleted bool) {
+			send(nodeEvent(ctx, n, deleted))
+		}), true},
+		{ranges.Networking().V1().ServiceCIDRs().Informer(),
+			handlers(func(_, c *networkingv1.ServiceCIDR, deleted bool) { send(serviceCIDREvent(ctx, c, deleted)) }), false},
 	} {
-		registration, err := informer.AddEventHandler(handler)
+		registration, err := of.informer.AddEventHandler(of.handler)
 		if err != nil {
 			return nil, err
 		}
-		told = append(told, registration.HasSynced)
+		if of.awaited {
+			told = append(told, registration.HasSynced)
+		}
 	}
 	for _, f := range factories {
 		f.Start(ctx.Done())
@@ -98,21 +109,37 @@ func (p *Proxy) waitFor(ctx context.Context, all []cache.InformerSynced) {
 	}
 }
 
-// handlers has tell called for each object that comes, changes or goes.
-func handlers[T any](tell func(object T, deleted bool)) cache.ResourceEventHandler {
-	call := func(object any, deleted bool) {
-		if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-			object = gone.Obj
-		}
-		if typed, ok := object.(T); ok {
-			tell(typed, deleted)
-		}
-	}
+// handlers has tell called for each object that comes, changes or goes. A change comes with the object as it was
+// before. Resyncs and lists that tell what is known are passed over.
+func handlers[T metav1.Object](tell func(before, object T, deleted bool)) cache.ResourceEventHandler {
+	var none T
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(object any) { call(object, false) },
-		UpdateFunc: func(_, object any) { call(object, false) },
-		DeleteFunc: func(object any) { call(object, true) },
+		AddFunc: func(object any) {
+			if typed, ok := object.(T); ok {
+				tell(none, typed, false)
+			}
+		},
+		UpdateFunc: func(old, object any) {
+			before, known := old.(T)
+			typed, ok := object.(T)
+			if ok && known && !sameVersion(before, typed) {
+				tell(before, typed, false)
+			}
+		},
+		DeleteFunc: func(object any) {
+			if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = gone.Obj
+			}
+			if typed, ok := object.(T); ok {
+				tell(none, typed, true)
+			}
+		},
 	}
+}
+
+func sameVersion(a, b metav1.Object) bool {
+	version := a.GetResourceVersion()
+	return a == b || version != "" && version == b.GetResourceVersion() && a.GetUID() == b.GetUID()
 }
 
 // withoutManagedFields saves the memory of what the proxy does not read.

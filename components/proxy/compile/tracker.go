@@ -36,7 +36,11 @@ type Tracker struct {
 	compiled  map[types.NamespacedName][]model.ServicePort
 	dirty     map[types.NamespacedName]struct{}
 	health    map[types.NamespacedName]HealthCheck
+	noLocal   map[v1.IPFamily]NoLocalEndpoints
 }
+
+// NoLocalEndpoints counts ports of Services with endpoints, but none on this node for traffic whose policy is Local.
+type NoLocalEndpoints struct{ Internal, External int }
 
 // New returns a Tracker that knows no Service. It follows the Services that are left to the proxy of the name, which is
 // empty for the default proxy.
@@ -50,6 +54,7 @@ func New(node Node, proxyName string) *Tracker {
 		compiled:  map[types.NamespacedName][]model.ServicePort{},
 		dirty:     map[types.NamespacedName]struct{}{},
 		health:    map[types.NamespacedName]HealthCheck{},
+		noLocal:   map[v1.IPFamily]NoLocalEndpoints{},
 	}
 }
 
@@ -139,6 +144,8 @@ func (t *Tracker) Take() Changes {
 }
 
 func (t *Tracker) store(name types.NamespacedName, ports []model.ServicePort) {
+	t.countNoLocal(t.compiled[name], -1)
+	t.countNoLocal(ports, 1)
 	delete(t.compiled, name)
 	delete(t.health, name)
 	if len(ports) == 0 {
@@ -149,6 +156,25 @@ func (t *Tracker) store(name types.NamespacedName, ports []model.ServicePort) {
 		t.health[name] = HealthCheck{Port: port, LocalEndpoints: t.localReady(name, ports)}
 	}
 }
+
+func (t *Tracker) countNoLocal(ports []model.ServicePort, n int) {
+	for _, p := range ports {
+		if !p.HasAnyEndpoint || len(p.LocalEndpoints) > 0 {
+			continue
+		}
+		count := t.noLocal[p.Key.Family]
+		if p.InternalLocal {
+			count.Internal += n
+		}
+		if p.ExternalLocal {
+			count.External += n
+		}
+		t.noLocal[p.Key.Family] = count
+	}
+}
+
+// NoLocalEndpoints are the counts of a family, as its ports were taken last.
+func (t *Tracker) NoLocalEndpoints(family v1.IPFamily) NoLocalEndpoints { return t.noLocal[family] }
 
 // All returns every port as it was taken last, sorted.
 func (t *Tracker) All() []model.ServicePort {

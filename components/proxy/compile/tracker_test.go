@@ -95,6 +95,22 @@ func (w *world) fresh() []model.ServicePort {
 	return ports
 }
 
+func withoutLocal(ports []model.ServicePort, family v1.IPFamily) NoLocalEndpoints {
+	var count NoLocalEndpoints
+	for _, p := range ports {
+		if p.Key.Family != family || !p.HasAnyEndpoint || len(p.LocalEndpoints) > 0 {
+			continue
+		}
+		if p.InternalLocal {
+			count.Internal++
+		}
+		if p.ExternalLocal {
+			count.External++
+		}
+	}
+	return count
+}
+
 func TestTrackerGivesWhatCompileGives(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -123,6 +139,11 @@ func TestTrackerGivesWhatCompileGives(t *testing.T) {
 			want := w.fresh()
 			if len(want)+len(known) > 0 && !reflect.DeepEqual(known, want) {
 				t.Fatalf("seed %d: changes give\n%+v, want\n%+v", seed, known, want)
+			}
+			for _, family := range []v1.IPFamily{v1.IPv4Protocol, v1.IPv6Protocol} {
+				if got, want := w.tracker.NoLocalEndpoints(family), withoutLocal(want, family); got != want {
+					t.Fatalf("seed %d: %+v ports of %s lack local endpoints, want %+v", seed, got, family, want)
+				}
 			}
 			if all := w.tracker.All(); len(want)+len(all) > 0 && !reflect.DeepEqual(all, want) {
 				t.Fatalf("seed %d: All gives\n%+v, want\n%+v", seed, all, want)

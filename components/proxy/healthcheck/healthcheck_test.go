@@ -1,7 +1,6 @@
 package healthcheck
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -164,28 +163,4 @@ func TestProxy(t *testing.T) {
 	expect("deletion begins", 503, 200)
 	proxy.SyncNode(nil)
 	expect("deleted", 503, 200)
-}
-
-func TestProxyRun(t *testing.T) {
-	defer goleak.VerifyNone(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := NewProxy(clocktesting.NewFakePassiveClock(time.Unix(1000, 0)), time.Minute)
-	if err := proxy.Run(t.Context(), listener.Addr().String()); err == nil {
-		t.Error("an address in use is no error")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- proxy.Serve(ctx, listener) }()
-	client := &http.Client{Transport: &http.Transport{}}
-	if resp, body := get(t, client, "http://"+listener.Addr().String()+"/healthz"); resp.StatusCode != http.StatusOK {
-		t.Errorf("%s: %s", resp.Status, body)
-	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	client.CloseIdleConnections()
 }

@@ -1,17 +1,12 @@
 package healthcheck
 
 import (
-	"context"
-	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
 
@@ -128,25 +123,4 @@ func writeHealth(w http.ResponseWriter, health Health) {
 		health.LastUpdated = health.CurrentTime
 	}
 	writeJSON(w, health.Healthy, compactJSON(health))
-}
-
-// Run serves Handler on an address until the context ends.
-func (p *Proxy) Run(ctx context.Context, address string) error {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", address)
-	if err != nil {
-		return fmt.Errorf("healthz address %s: %w", address, err)
-	}
-	return p.Serve(ctx, listener)
-}
-
-// Serve serves Handler on a listener until the context ends, and closes the listener.
-func (p *Proxy) Serve(ctx context.Context, listener net.Listener) error {
-	server := startServer(klog.FromContext(ctx), listener, p.Handler())
-	select {
-	case <-ctx.Done():
-		return server.close()
-	case err := <-server.failed:
-		return errors.Join(fmt.Errorf("healthz address %s: %w", listener.Addr(), err), server.close())
-	}
 }

@@ -21,17 +21,15 @@ type server struct {
 	http    http.Server
 	serving sync.WaitGroup // the loop that accepts
 	conns   sync.WaitGroup
-	failed  chan error // has what ended the loop before its time
 }
 
 // startServer serves on a listener, which it closes in the end.
 func startServer(logger klog.Logger, listener net.Listener, handler http.Handler) *server {
-	s := &server{failed: make(chan error, 1)}
+	s := &server{}
 	s.http = http.Server{Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ConnState: s.countConns}
 	s.serving.Go(func() {
 		if err := s.http.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			logger.Error(err, "Health check server failed", "address", listener.Addr())
-			s.failed <- err
 		}
 	})
 	return s

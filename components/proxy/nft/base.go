@@ -2,7 +2,10 @@ package nft
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/knftables"
@@ -51,13 +54,14 @@ func (t *Table) base(tx *knftables.Transaction) {
 		{masqueradeChain, []string{
 			// The mark is taken away, so that a packet which comes by once more is not translated again.
 			fmt.Sprintf("mark and %s != 0 mark set mark xor %s masquerade fully-random", mark, mark),
-			fmt.Sprintf("ct status dnat %s saddr . %s daddr @%s masquerade fully-random", t.ip, t.ip, hairpinSet),
+			fmt.Sprintf("ct status dnat %s saddr . %s daddr . meta l4proto . th dport @%s masquerade fully-random",
+				t.ip, t.ip, hairpinSet),
 		}},
 		{servicesChain, []string{service + serviceIPs, nodePort + serviceNodePorts}},
 		{firewallCheck, []string{service + firewallIPs}},
 		{serviceCheck, []string{service + noEndpointServices}},
 		{nodePortCheck, []string{nodePort + noEndpointNodePorts}},
-		{clusterIPsCheck, []string{t.ip + " daddr @" + clusterIPsSet + " reject"}},
+		{clusterIPsCheck, t.clusterIPRules()},
 	}
 	for _, c := range regular {
 		tx.Add(&knftables.Chain{Name: c.name})
@@ -77,6 +81,23 @@ func (t *Table) base(tx *knftables.Transaction) {
 	}
 }
 
+// clusterIPRules refuse what is left of the traffic to cluster IPs: a port that a Service lacks is rejected, an address
+// that no Service has is dropped.
+func (t *Table) clusterIPRules() []string {
+	rules := []string{t.ip + " daddr @" + clusterIPsSet + " reject"}
+	var ranges []string
+	for _, prefix := range t.config.ServiceCIDRs {
+		within := func(other netip.Prefix) bool { return other.Bits() < prefix.Bits() && other.Overlaps(prefix) }
+		if prefix.Addr().Is4() == (t.ip == "ip") && !slices.ContainsFunc(t.config.ServiceCIDRs, within) {
+			ranges = append(ranges, prefix.Masked().String())
+		}
+	}
+	if len(ranges) > 0 {
+		rules = append(rules, fmt.Sprintf("%s daddr { %s } drop", t.ip, strings.Join(slices.Compact(ranges), ", ")))
+	}
+	return rules
+}
+
 // containers adds the maps and sets that ports put their elements into.
 func (t *Table) containers(tx *knftables.Transaction) {
 	ip := t.addressType()
@@ -87,10 +108,11 @@ func (t *Table) containers(tx *knftables.Transaction) {
 		tx.Add(&knftables.Map{Name: name, Type: "inet_proto . inet_service : verdict"})
 	}
 	tx.Add(&knftables.Set{Name: clusterIPsSet, Type: ip})
-	tx.Add(&knftables.Set{Name: hairpinSet, Type: ip + " . " + ip})
+	tx.Add(&knftables.Set{Name: hairpinSet, Type: ip + " . " + ip + " . inet_proto . inet_service"})
 	tx.Add(&knftables.Set{Name: nodePortIPs, Type: ip})
 	for _, address := range t.config.NodePortIPs {
-		if address.Is4() == (t.ip == "ip") {
+		// A connection from the loopback address would keep it as its source, which no endpoint can answer.
+		if address.Is4() == (t.ip == "ip") && !address.IsLoopback() {
 			tx.Add(&knftables.Element{Set: nodePortIPs, Key: []string{address.String()}})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 
 	"github.com/google/nftables"
 	"golang.org/x/sys/unix"
@@ -11,8 +12,8 @@ import (
 	"sigs.k8s.io/knftables"
 )
 
-// kernel is the table of a family in this network namespace. It writes by the program nft, and looks at chains by
-// itself: nft would read the whole table for one of them.
+// kernel is the table of a family in this network namespace. It writes by the program nft, and looks at chains and sets
+// by netlink: nft would read the whole table for one of them.
 type kernel struct {
 	knftables.Interface
 	table *nftables.Table
@@ -20,7 +21,8 @@ type kernel struct {
 
 // Open returns the way to the table of a family in this network namespace.
 func Open(family v1.IPFamily) (knftables.Interface, error) {
-	nft, err := knftables.New(knftables.Family(keyword(family)), table, knftables.NoObjectCommentEmulation)
+	nft, err := knftables.New(knftables.Family(keyword(family)), table,
+		knftables.NoObjectCommentEmulation, knftables.UseNetlink)
 	if err != nil {
 		return nil, fmt.Errorf("nftables (is the program nft installed, and is this run as root?): %w", err)
 	}
@@ -49,4 +51,28 @@ func (k kernel) ListRules(_ context.Context, chain string) ([]*knftables.Rule, e
 		rules = append(rules, &knftables.Rule{Chain: chain, Handle: knftables.PtrTo(int(rule.Handle))})
 	}
 	return rules, nil
+}
+
+// ListElements implements knftables.Interface; those of a set must be addresses.
+func (k kernel) ListElements(ctx context.Context, kind, name string) ([]*knftables.Element, error) {
+	if kind != "set" {
+		return k.Interface.ListElements(ctx, kind, name)
+	}
+	conn, err := nftables.New()
+	if err != nil {
+		return nil, err
+	}
+	found, err := conn.GetSetElements(&nftables.Set{Table: k.table, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	var elements []*knftables.Element
+	for _, e := range found {
+		address, ok := netip.AddrFromSlice(e.Key)
+		if !ok {
+			return nil, fmt.Errorf("set %s: an element of %d bytes is no address", name, len(e.Key))
+		}
+		elements = append(elements, &knftables.Element{Set: name, Key: []string{address.String()}})
+	}
+	return elements, nil
 }

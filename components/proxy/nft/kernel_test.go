@@ -86,3 +86,38 @@ func left(t *testing.T, kernel knftables.Interface, table *Table) {
 		t.Errorf("got chains %v, want %v", chains, want)
 	}
 }
+
+// A kube-proxy of upstream's that starts on the node writes its own table over this one, in one transaction: it adds
+// its maps and sets, which must be of the same types, and empties them.
+func TestUpstreamTakesTheTableOver(t *testing.T) {
+	ended := make(chan struct{})
+	go func() { // its thread ends with it
+		defer close(ended)
+		kernel := ownNamespace(t)
+		sync(t, table4(kernel), []model.ServicePort{port("a", 2)})
+		tx := kernel.NewTransaction()
+		tx.Add(&knftables.Table{Comment: knftables.PtrTo("rules for kube-proxy")})
+		for name, kind := range map[string]string{
+			"cluster-ips": "ipv4_addr", "nodeport-ips": "ipv4_addr",
+			"hairpin-connections": "ipv4_addr . ipv4_addr . inet_proto . inet_service",
+		} {
+			tx.Add(&knftables.Set{Name: name, Type: kind, Comment: knftables.PtrTo(name)})
+			tx.Flush(&knftables.Set{Name: name})
+		}
+		for name, kind := range map[string]string{
+			"service-ips":           "ipv4_addr . inet_proto . inet_service : verdict",
+			"firewall-ips":          "ipv4_addr . inet_proto . inet_service : verdict",
+			"no-endpoint-services":  "ipv4_addr . inet_proto . inet_service : verdict",
+			"service-nodeports":     "inet_proto . inet_service : verdict",
+			"no-endpoint-nodeports": "inet_proto . inet_service : verdict",
+		} {
+			tx.Add(&knftables.Map{Name: name, Type: kind, Comment: knftables.PtrTo(name)})
+			tx.Flush(&knftables.Map{Name: name})
+		}
+		tx.Add(&knftables.Element{Set: "hairpin-connections", Key: []string{"10.0.0.2", "10.0.0.2", "tcp", "80"}})
+		if err := kernel.Run(t.Context(), tx); err != nil {
+			t.Error(err)
+		}
+	}()
+	<-ended
+}

@@ -31,6 +31,7 @@ const (
 	clusterIPsSet       = "cluster-ips"
 	nodePortIPs         = "nodeport-ips"
 	hairpinSet          = "hairpin-connections"
+	affinityPrefix      = "affinity-" // of the sets of an endpoint's clients
 )
 
 // longestName is how long the readable part of a name may be; the kernel has room for 128 bytes in all.

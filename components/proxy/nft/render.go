@@ -53,8 +53,9 @@ func (t *Table) render(p model.ServicePort) rendered {
 		r.external()
 	}
 	r.out.shared = append(r.out.shared, element{container: clusterIPsSet, key: p.ClusterIP.String()})
-	for _, ip := range r.localIPs() {
-		r.out.shared = append(r.out.shared, element{container: hairpinSet, key: ip.String() + " . " + ip.String()})
+	for _, e := range r.hairpinEndpoints() {
+		key := fmt.Sprintf("%s . %s . %s . %d", e.IP, e.IP, r.proto, e.Port)
+		r.out.shared = append(r.out.shared, element{container: hairpinSet, key: key})
 	}
 	return r.out
 }
@@ -67,19 +68,19 @@ type renderer struct {
 	out         rendered
 }
 
-// localIPs are the addresses from which an endpoint may reach itself through the Service.
-func (r *renderer) localIPs() []netip.Addr {
-	var ips []netip.Addr
-	seen := map[netip.Addr]bool{}
+// hairpinEndpoints are those that may reach themselves through the Service.
+func (r *renderer) hairpinEndpoints() []model.Endpoint {
+	var endpoints []model.Endpoint
+	seen := map[netip.AddrPort]bool{}
 	for _, of := range [][]model.Endpoint{r.p.ClusterEndpoints, r.p.LocalEndpoints} {
 		for _, endpoint := range of {
-			if endpoint.Local && !seen[endpoint.IP] {
-				seen[endpoint.IP] = true
-				ips = append(ips, endpoint.IP)
+			if endpoint.Local && !seen[endpoint.Addr()] {
+				seen[endpoint.Addr()] = true
+				endpoints = append(endpoints, endpoint)
 			}
 		}
 	}
-	return ips
+	return endpoints
 }
 
 // balance adds a chain that sends a connection to one of the endpoints. takesInternal is true where traffic to the
@@ -111,7 +112,7 @@ func (r *renderer) sticky(name string, endpoints []model.Endpoint) []string {
 	for i, endpoint := range endpoints {
 		where := endpoint.Addr().String()
 		id := hashed(name+"/"+where+"/"+strconv.Itoa(r.p.AffinitySeconds)) + "-" + r.name[:min(len(r.name), longestName-30)]
-		set, to := "affinity-"+id, "endpoint-"+id
+		set, to := affinityPrefix+id, "endpoint-"+id
 		r.out.affinity = append(r.out.affinity, affinitySet{set, r.p.AffinitySeconds})
 		r.out.chains = append(r.out.chains, chain{to, []string{
 			fmt.Sprintf("update @%s { %s saddr } meta l4proto %s dnat to %s", set, r.t.ip, r.proto, where),

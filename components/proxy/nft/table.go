@@ -3,16 +3,14 @@
 package nft
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
+	"reflect"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/knftables"
 
 	"quintet.dev/quintet/components/proxy/model"
@@ -32,6 +30,17 @@ type Config struct {
 	// the loopback.
 	NodePortIPs    []netip.Addr
 	AllNodePortIPs bool
+	// ServiceCIDRs are the ranges that cluster IPs are allocated from, sorted: traffic to an address in them that no
+	// Service has is dropped. Those of the other family are passed over.
+	ServiceCIDRs []netip.Prefix
+}
+
+// Outcome tells what a Sync did.
+type Outcome struct {
+	// Full is true where everything was written, not just what differs.
+	Full bool
+	// CleanupErr is why objects that nothing refers to any more are still there; the next Sync tries again.
+	CleanupErr error
 }
 
 // Table is kube-proxy's table of one family. It belongs to one goroutine.
@@ -61,9 +70,9 @@ func New(config Config, nft knftables.Interface) *Table {
 	}
 }
 
-// Sync applies changes: in one transaction that holds what differs from the last one, or everything after a failure and
-// at the first call. Ports of other families are passed over.
-func (t *Table) Sync(ctx context.Context, updated []model.ServicePort, deleted []model.PortKey) error {
+// Sync applies changes: in one transaction that holds what differs from the last one, or everything after a failure, a
+// change of the configuration and at the first call. Ports of other families are passed over.
+func (t *Table) Sync(ctx context.Context, updated []model.ServicePort, deleted []model.PortKey) (Outcome, error) {
 	changed := map[model.PortKey]struct{}{}
 	for _, p := range updated {
 		if p.Key.Family == t.config.Family {
@@ -78,29 +87,41 @@ func (t *Table) Sync(ctx context.Context, updated []model.ServicePort, deleted [
 		}
 	}
 	if !t.whole {
-		return t.rebuild(ctx)
+		return Outcome{Full: true}, t.rebuild(ctx)
 	}
-	if len(changed) == 0 && len(t.stale.chains) == 0 {
-		return nil
+	if len(changed) > 0 {
+		w := newWriter(t)
+		w.changeAll(changed)
+		if err := w.run(ctx); err != nil {
+			t.whole = false
+			return Outcome{}, err
+		}
 	}
-	w := newWriter(t)
-	w.changeAll(changed)
-	if err := w.run(ctx); err != nil {
-		t.whole = false
-		return err
+	return Outcome{CleanupErr: t.sweep(ctx)}, nil
+}
+
+// Reconfigure changes what the table is made by, and tells whether it differs: the next Sync then writes everything.
+func (t *Table) Reconfigure(config Config) bool {
+	if reflect.DeepEqual(config, t.config) {
+		return false
 	}
-	t.sweep(ctx)
-	return nil
+	t.config = config
+	t.Invalidate()
+	return true
 }
 
 // Invalidate makes the next Sync write everything.
 func (t *Table) Invalidate() { t.whole = false }
 
-// rebuild replaces the table, whatever is in it.
+// Written tells whether the kernel has had everything, so that the next Sync writes only what differs.
+func (t *Table) Written() bool { return t.whole }
+
+// rebuild replaces the table, whatever is in it, but for the clients in sets of session affinity.
 func (t *Table) rebuild(ctx context.Context) error {
 	clear(t.applied)
 	clear(t.shared)
 	t.stale, t.claims = leftovers{}, newClaims()
+	clients := t.affineClients(ctx)
 	w := newWriter(t)
 	w.tx.Add(&knftables.Table{})
 	w.tx.Delete(&knftables.Table{})
@@ -110,6 +131,7 @@ func (t *Table) rebuild(ctx context.Context) error {
 		all[key] = struct{}{}
 	}
 	w.changeAll(all)
+	w.restore(clients)
 	if err := w.run(ctx); err != nil {
 		return err
 	}
@@ -117,11 +139,35 @@ func (t *Table) rebuild(ctx context.Context) error {
 	return nil
 }
 
+// affineClients reads the clients in sets of session affinity, by set. Rules matter more than the clients: what can't
+// be read is logged.
+func (t *Table) affineClients(ctx context.Context) map[string][]string {
+	log := klog.FromContext(ctx).WithValues("family", t.config.Family)
+	sets, err := t.nft.List(ctx, "set")
+	if err != nil && !knftables.IsNotFound(err) {
+		log.Error(err, "Failed to read sets; clients with session affinity may get other endpoints")
+	}
+	clients := map[string][]string{}
+	for _, set := range sets {
+		if !strings.HasPrefix(set, affinityPrefix) {
+			continue
+		}
+		elements, err := t.nft.ListElements(ctx, "set", set)
+		if err != nil {
+			log.Error(err, "Failed to read a set; its clients may get other endpoints", "set", set)
+		}
+		for _, e := range elements {
+			clients[set] = append(clients[set], strings.Join(e.Key, " . "))
+		}
+	}
+	return clients
+}
+
 // sweep deletes what nothing refers to any more. The kernel lets go of a reference only when the transaction that
 // removes it is over, so that this is one of its own; what can't be deleted yet is left to the next time.
-func (t *Table) sweep(ctx context.Context) {
+func (t *Table) sweep(ctx context.Context) error {
 	if len(t.stale.chains) == 0 && len(t.stale.sets) == 0 {
-		return
+		return nil
 	}
 	tx := t.nft.NewTransaction()
 	for _, name := range t.stale.chains {
@@ -130,9 +176,11 @@ func (t *Table) sweep(ctx context.Context) {
 	for _, name := range t.stale.sets {
 		tx.Delete(&knftables.Set{Name: name})
 	}
-	if t.nft.Run(ctx, tx) == nil {
-		t.stale = leftovers{}
+	if err := t.nft.Run(ctx, tx); err != nil {
+		return fmt.Errorf("nftables: deleting stale chains and sets: %w", err)
 	}
+	t.stale = leftovers{}
+	return nil
 }
 
 // Check tells whether the table is still as it was left, as far as a look at the chains that everything passes shows.
@@ -164,174 +212,5 @@ func (t *Table) Cleanup(ctx context.Context) error {
 	if err := t.nft.Run(ctx, tx); err != nil {
 		return fmt.Errorf("nftables: %w", err)
 	}
-	return nil
-}
-
-// writer is one transaction.
-type writer struct {
-	t  *Table
-	tx *knftables.Transaction
-	// last, in this order: what is added to maps and sets when all chains stand.
-	added []element
-	next  map[model.PortKey]rendered
-	gone  []model.PortKey
-	freed []model.PortKey // ports that waited for an element which another one gave up
-	stale leftovers
-}
-
-func newWriter(t *Table) *writer {
-	return &writer{t: t, tx: t.nft.NewTransaction(), next: map[model.PortKey]rendered{}}
-}
-
-// changeAll writes the difference of several ports, in the order of their names, so that the same ports win the
-// elements that several ask for, whatever the order in which they came.
-func (w *writer) changeAll(keys map[model.PortKey]struct{}) {
-	sorted := slices.SortedFunc(maps.Keys(keys), func(a, b model.PortKey) int { return cmp.Compare(portName(a), portName(b)) })
-	for _, key := range sorted {
-		w.change(key)
-	}
-	for len(w.freed) > 0 {
-		key := w.freed[0]
-		w.freed = w.freed[1:]
-		if _, wanted := w.t.desired[key]; wanted {
-			w.flushNext(key)
-			w.change(key)
-		}
-	}
-}
-
-// flushNext makes what this transaction wrote of a port already the state that a further change starts from.
-func (w *writer) flushNext(key model.PortKey) {
-	if now, ok := w.next[key]; ok {
-		w.t.applied[key] = now
-	}
-}
-
-// change writes the difference between a port as it was applied and as it is desired.
-func (w *writer) change(key model.PortKey) {
-	before := w.t.applied[key]
-	var now rendered
-	if port, ok := w.t.desired[key]; ok {
-		now = w.t.render(port)
-		now.elements = w.t.claims.take(key, now.elements)
-		w.next[key] = now
-	} else {
-		w.gone = append(w.gone, key)
-	}
-	for _, e := range before.elements {
-		if !slices.Contains(now.elements, e) {
-			w.remove(e)
-		}
-	}
-	w.freed = append(w.freed, w.t.claims.release(key, before.elements, now.elements)...)
-	for _, set := range now.affinity {
-		if !slices.Contains(before.affinity, set) {
-			w.tx.Add(&knftables.Set{
-				Name: set.name, Type: w.t.addressType(), Flags: []knftables.SetFlag{knftables.DynamicFlag, knftables.TimeoutFlag},
-				Timeout: seconds(set.seconds),
-			})
-		}
-	}
-	w.chains(before, now)
-	for _, e := range now.elements {
-		if !slices.Contains(before.elements, e) {
-			w.added = append(w.added, e)
-		}
-	}
-	w.share(before.shared, now.shared)
-	for _, set := range before.affinity {
-		if !slices.Contains(now.affinity, set) {
-			w.stale.sets = append(w.stale.sets, set.name)
-		}
-	}
-}
-
-// chains writes those that differ, and empties those that are left.
-func (w *writer) chains(before, now rendered) {
-	find := func(in []chain, name string) (chain, bool) {
-		i := slices.IndexFunc(in, func(c chain) bool { return c.name == name })
-		if i < 0 {
-			return chain{}, false
-		}
-		return in[i], true
-	}
-	var changed []chain
-	for _, c := range now.chains {
-		old, existed := find(before.chains, c.name)
-		if existed && slices.Equal(old.rules, c.rules) {
-			continue
-		}
-		w.tx.Add(&knftables.Chain{Name: c.name})
-		if existed || slices.Contains(w.t.stale.chains, c.name) {
-			w.tx.Flush(&knftables.Chain{Name: c.name})
-		}
-		changed = append(changed, c)
-	}
-	for _, c := range changed {
-		for _, rule := range c.rules {
-			w.tx.Add(&knftables.Rule{Chain: c.name, Rule: rule})
-		}
-	}
-	for _, c := range before.chains {
-		if _, kept := find(now.chains, c.name); !kept {
-			w.tx.Flush(&knftables.Chain{Name: c.name})
-			w.stale.chains = append(w.stale.chains, c.name)
-		}
-	}
-}
-
-// share counts who asks for elements that several ports have in common.
-func (w *writer) share(before, now []element) {
-	for _, e := range now {
-		if w.t.shared[e]++; w.t.shared[e] == 1 {
-			w.added = append(w.added, e)
-		}
-	}
-	for _, e := range before {
-		if w.t.shared[e]--; w.t.shared[e] == 0 {
-			delete(w.t.shared, e)
-			if i := slices.Index(w.added, e); i >= 0 {
-				w.added = slices.Delete(w.added, i, i+1)
-			} else {
-				w.remove(e)
-			}
-		}
-	}
-}
-
-func (w *writer) remove(e element) { w.tx.Delete(w.element(e)) }
-
-func (w *writer) element(e element) *knftables.Element {
-	out := &knftables.Element{Key: strings.Split(e.key, " . ")}
-	if e.value == "" {
-		out.Set = e.container
-	} else {
-		out.Map, out.Value = e.container, []string{e.value}
-	}
-	return out
-}
-
-// run carries the transaction out and takes note of what is now in the kernel.
-func (w *writer) run(ctx context.Context) error {
-	for _, e := range w.added {
-		w.tx.Add(w.element(e))
-	}
-	if err := w.t.nft.Run(ctx, w.tx); err != nil {
-		return errors.Join(errors.New("nftables refused a change"), err)
-	}
-	for key, now := range w.next {
-		w.t.applied[key] = now
-		w.t.stale.chains = slices.DeleteFunc(w.t.stale.chains, func(name string) bool {
-			return slices.ContainsFunc(now.chains, func(c chain) bool { return c.name == name })
-		})
-		w.t.stale.sets = slices.DeleteFunc(w.t.stale.sets, func(name string) bool {
-			return slices.ContainsFunc(now.affinity, func(s affinitySet) bool { return s.name == name })
-		})
-	}
-	for _, key := range w.gone {
-		delete(w.t.applied, key)
-	}
-	w.t.stale.chains = append(w.t.stale.chains, w.stale.chains...)
-	w.t.stale.sets = append(w.t.stale.sets, w.stale.sets...)
 	return nil
 }

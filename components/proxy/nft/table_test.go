@@ -1,6 +1,8 @@
 package nft
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
@@ -48,7 +50,8 @@ func newFake() *knftables.Fake { return knftables.NewFake(knftables.IPv4Family, 
 func dump(fake *knftables.Fake) string {
 	lines := strings.Split(strings.TrimSpace(fake.Dump()), "\n")
 	slices.SortStableFunc(lines, func(a, b string) int {
-		if strings.HasPrefix(a, "add rule") && strings.HasPrefix(b, "add rule") && strings.Fields(a)[4] == strings.Fields(b)[4] {
+		rules := strings.HasPrefix(a, "add rule") && strings.HasPrefix(b, "add rule")
+		if rules && strings.Fields(a)[4] == strings.Fields(b)[4] {
 			return 0 // the order of a chain's rules does
 		}
 		return strings.Compare(a, b)
@@ -58,7 +61,7 @@ func dump(fake *knftables.Fake) string {
 
 func sync(t *testing.T, table *Table, updated []model.ServicePort, deleted ...model.PortKey) {
 	t.Helper()
-	if err := table.Sync(t.Context(), updated, deleted); err != nil {
+	if _, err := table.Sync(t.Context(), updated, deleted); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -78,7 +81,8 @@ func TestRules(t *testing.T) {
 			[]string{
 				"ip daddr 10.96.0.7 tcp dport 80 ip saddr != 10.244.0.0/16 jump mark-for-masquerade",
 				"dnat ip to numgen random mod 2 map { 0 : 10.244.0.2 . 8080, 1 : 10.244.1.3 . 8080 }",
-				"service-ips { 10.96.0.7 . tcp . 80 : goto service-", "hairpin-connections { 10.244.0.2 . 10.244.0.2 }",
+				"service-ips { 10.96.0.7 . tcp . 80 : goto service-",
+				"hairpin-connections { 10.244.0.2 . 10.244.0.2 . tcp . 8080 }",
 			},
 			[]string{"no-endpoint-services { 10", "hairpin-connections { 10.244.1.3"},
 		},
@@ -90,11 +94,15 @@ func TestRules(t *testing.T) {
 			[]string{"no-endpoint-services { 10.96.0.7 . tcp . 80 : drop }"}, []string{"service-ips { 10"},
 		},
 		"node port": {
-			port("a", 1, nodePort), []string{"service-nodeports { tcp . 30080 : goto external-", "jump mark-for-masquerade"}, nil,
+			port("a", 1, nodePort),
+			[]string{"service-nodeports { tcp . 30080 : goto external-", "jump mark-for-masquerade"}, nil,
 		},
 		"external Local": {
 			port("a", 2, nodePort, local, func(p *model.ServicePort) { p.ExternalLocal = true }),
-			[]string{"ip saddr 10.244.0.0/16 goto service-", "fib saddr type local goto service-", "goto local-", "mod 1 map { 0 : 10.244.0.2"},
+			[]string{
+				"ip saddr 10.244.0.0/16 goto service-", "fib saddr type local goto service-", "goto local-",
+				"mod 1 map { 0 : 10.244.0.2",
+			},
 			[]string{"no-endpoint-nodeports { tcp"},
 		},
 		"external Local without endpoints here": {
@@ -103,14 +111,18 @@ func TestRules(t *testing.T) {
 		},
 		"affinity": {
 			port("a", 1, func(p *model.ServicePort) { p.AffinitySeconds = 60 }),
-			[]string{"update @affinity-", "timeout 60s", "numgen random mod 1 vmap { 0 : goto endpoint-"}, []string{"dnat ip to"},
+			[]string{"update @affinity-", "timeout 60s", "numgen random mod 1 vmap { 0 : goto endpoint-"},
+			[]string{"dnat ip to"},
 		},
 		"source ranges": {
 			port("a", 1, func(p *model.ServicePort) {
 				p.LoadBalancerIPs = []netip.Addr{netip.MustParseAddr("1.2.3.4")}
 				p.SourceRanges, p.SourceRangesSet = []netip.Prefix{netip.MustParsePrefix("9.0.0.0/8")}, true
 			}),
-			[]string{"firewall-ips { 1.2.3.4 . tcp . 80 : goto firewall-", "ip saddr != { 9.0.0.0/8 } drop", "service-ips { 1.2.3.4 . tcp . 80"}, nil,
+			[]string{
+				"firewall-ips { 1.2.3.4 . tcp . 80 : goto firewall-", "ip saddr != { 9.0.0.0/8 } drop",
+				"service-ips { 1.2.3.4 . tcp . 80",
+			}, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,6 +210,95 @@ func TestFlushedTableIsRebuilt(t *testing.T) {
 	sync(t, table, nil)
 	if got := dump(fake); got != before {
 		t.Errorf("got\n%s\nwant\n%s", got, before)
+	}
+}
+
+// broken refuses transactions after some that pass, and has the rest of a fake's.
+type broken struct {
+	*knftables.Fake
+	fails  bool
+	passes int
+}
+
+func (b *broken) Run(ctx context.Context, tx *knftables.Transaction) error {
+	if b.passes--; b.fails && b.passes < 0 {
+		return errors.New("broken")
+	}
+	return b.Fake.Run(ctx, tx)
+}
+
+// What could not be written is written with the next sync, that of a deletion too.
+func TestFailedSyncIsMadeUpFor(t *testing.T) {
+	fake := &broken{Fake: newFake()}
+	table := table4(fake)
+	a, b, c := port("a", 2), port("b", 1), port("c", 3)
+	b.ClusterIP, c.ClusterIP = netip.MustParseAddr("10.96.0.8"), netip.MustParseAddr("10.96.0.9")
+	sync(t, table, []model.ServicePort{a, b})
+	fake.fails = true
+	if _, err := table.Sync(t.Context(), []model.ServicePort{c}, []model.PortKey{a.Key}); err == nil {
+		t.Fatal("the failure is not told")
+	}
+	if ok, _ := table.Check(t.Context()); ok {
+		t.Error("the table is behind and that is fine")
+	}
+	fake.fails = false
+	sync(t, table, nil)
+	fresh := newFake()
+	sync(t, table4(fresh), []model.ServicePort{b, c})
+	if got, want := dump(fake.Fake), dump(fresh); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// A full sync leaves clients with the endpoint that they had.
+func TestAffinitySurvivesFullSync(t *testing.T) {
+	fake := newFake()
+	table := table4(fake)
+	sticky := func(p *model.ServicePort) { p.AffinitySeconds = 60 }
+	sync(t, table, []model.ServicePort{port("a", 2, sticky)})
+	sets := table.applied[port("a", 2).Key].affinity
+	tx := fake.NewTransaction()
+	for i, set := range sets {
+		tx.Add(&knftables.Element{Set: set.name, Key: []string{fmt.Sprintf("1.2.3.%d", i)}})
+	}
+	if err := fake.Run(t.Context(), tx); err != nil {
+		t.Fatal(err)
+	}
+	before := dump(fake)
+	fresh := table4(fake) // as after a restart
+	outcome, err := fresh.Sync(t.Context(), []model.ServicePort{port("a", 2, sticky)}, nil)
+	if err != nil || !outcome.Full {
+		t.Fatalf("outcome %+v, error %v", outcome, err)
+	}
+	if got := dump(fake); got != before || len(sets) != 2 {
+		t.Errorf("got\n%s\nwant\n%s", got, before)
+	}
+	// An endpoint that is gone takes its clients along.
+	sync(t, fresh, []model.ServicePort{port("a", 1, sticky)})
+	fresh.Invalidate()
+	sync(t, fresh, nil)
+	if got := dump(fake); !strings.Contains(got, "{ 1.2.3.0 }") || strings.Contains(got, "1.2.3.1") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
+// Objects that can't be deleted are told of, and deleted with the next sync.
+func TestFailedCleanupIsTold(t *testing.T) {
+	fake := &broken{Fake: newFake()}
+	table := table4(fake)
+	a := port("a", 2)
+	sync(t, table, []model.ServicePort{a})
+	fake.fails, fake.passes = true, 1
+	outcome, err := table.Sync(t.Context(), nil, []model.PortKey{a.Key})
+	if err != nil || outcome.CleanupErr == nil || outcome.Full {
+		t.Fatalf("outcome %+v, error %v", outcome, err)
+	}
+	fake.fails = false
+	if outcome, err := table.Sync(t.Context(), nil, nil); err != nil || outcome.CleanupErr != nil {
+		t.Fatalf("outcome %+v, error %v", outcome, err)
+	}
+	if got := dump(fake.Fake); strings.Contains(got, "service-"+portName(a.Key)) {
+		t.Errorf("left:\n%s", got)
 	}
 }
 
