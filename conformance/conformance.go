@@ -19,7 +19,7 @@ import (
 )
 
 // Version of the suite; cases say since which version they are in it.
-const Version = "0.1"
+const Version = "0.2"
 
 // DefaultImage is the suite's test image under the name that Quintet's nodes have it by.
 const DefaultImage = "quintet/testimage:dev"

@@ -5,15 +5,19 @@ import (
 	"slices"
 
 	"quintet.dev/quintet/conformance/cases/api"
+	"quintet.dev/quintet/conformance/cases/dns"
 	"quintet.dev/quintet/conformance/cases/flow"
+	"quintet.dev/quintet/conformance/cases/loadbalancer"
+	"quintet.dev/quintet/conformance/cases/networkpolicy"
 	"quintet.dev/quintet/conformance/cases/node"
+	"quintet.dev/quintet/conformance/cases/proxy"
 	"quintet.dev/quintet/conformance/cases/scheduling"
-	"quintet.dev/quintet/conformance/cases/services"
 	"quintet.dev/quintet/conformance/cases/workloads"
 	"quintet.dev/quintet/conformance/suite"
 )
 
 // List returns all cases.
 func List() []suite.Case {
-	return slices.Concat(api.Cases(), scheduling.Cases(), workloads.Cases(), node.Cases(), services.Cases(), flow.Cases())
+	return slices.Concat(api.Cases(), scheduling.Cases(), workloads.Cases(), node.Cases(), proxy.Cases(), dns.Cases(),
+		networkpolicy.Cases(), loadbalancer.Cases(), flow.Cases())
 }

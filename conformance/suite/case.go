@@ -12,13 +12,15 @@ type Component string
 
 // Components, in the order of the road of a pod; Flow judges all of them together.
 const (
-	APIServer   Component = "kube-apiserver"
-	Scheduler   Component = "kube-scheduler"
-	Controllers Component = "kube-controller-manager"
-	Kubelet     Component = "kubelet"
-	KubeProxy   Component = "kube-proxy"
-	DNS         Component = "dns"
-	Flow        Component = "flow"
+	APIServer     Component = "kube-apiserver"
+	Scheduler     Component = "kube-scheduler"
+	Controllers   Component = "kube-controller-manager"
+	Kubelet       Component = "kubelet"
+	KubeProxy     Component = "kube-proxy"
+	DNS           Component = "dns"
+	NetworkPolicy Component = "network-policy"
+	LoadBalancer  Component = "load-balancer"
+	Flow          Component = "flow"
 )
 
 // Feature is something that a cluster may lack without being wrong. Cases name those they need.
@@ -26,20 +28,26 @@ type Feature string
 
 // Features. They are declared by the user, or found by Detect.
 const (
-	HasScheduler   Feature = "scheduler"    // a kube-scheduler is at work
-	HasControllers Feature = "controllers"  // a kube-controller-manager is at work
-	RunsPods       Feature = "pods"         // at least one ready node runs real containers
-	TwoNodes       Feature = "two-nodes"    // at least two ready nodes take pods
-	PodNetwork     Feature = "pod-network"  // pods reach each other by address, also across nodes
-	ServiceNetwork Feature = "services"     // the addresses of Services work in pods
-	ClusterDNS     Feature = "dns"          // pods resolve the names of Services
-	ProtobufWire   Feature = "protobuf"     // the API is served as protobuf, too
-	TableOutput    Feature = "server-table" // the API server prints
+	HasScheduler    Feature = "scheduler"      // a kube-scheduler is at work
+	HasControllers  Feature = "controllers"    // a kube-controller-manager is at work
+	RunsPods        Feature = "pods"           // at least one ready node runs real containers
+	TwoNodes        Feature = "two-nodes"      // at least two ready nodes take pods
+	PodNetwork      Feature = "pod-network"    // pods reach each other by address, also across nodes
+	ServiceNetwork  Feature = "services"       // the addresses of Services work in pods
+	ClusterDNS      Feature = "dns"            // pods resolve the names of Services
+	NetworkPolicies Feature = "network-policy" // the pod network enforces NetworkPolicies
+	LoadBalancers   Feature = "load-balancer"  // Services of type LoadBalancer get an address
+	NodeAccess      Feature = "node-access"    // the suite itself reaches the addresses of nodes
+	ProtobufWire    Feature = "protobuf"       // the API is served as protobuf, too
+	TableOutput     Feature = "server-table"   // the API server prints
 )
 
 // Features lists all features.
 func Features() []Feature {
-	return []Feature{HasScheduler, HasControllers, RunsPods, TwoNodes, PodNetwork, ServiceNetwork, ClusterDNS, ProtobufWire, TableOutput}
+	return []Feature{
+		HasScheduler, HasControllers, RunsPods, TwoNodes, PodNetwork, ServiceNetwork, ClusterDNS, NetworkPolicies,
+		LoadBalancers, NodeAccess, ProtobufWire, TableOutput,
+	}
 }
 
 // Case is one requirement and the code that checks it.

@@ -3,6 +3,7 @@ package suite
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,12 +14,20 @@ import (
 // Exec runs a command in the container "main" of a pod; an empty stdin is none. A command that ends with another code
 // than 0 is an error.
 func (t *T) Exec(ctx context.Context, pod, stdin string, command ...string) (stdout, stderr string, err error) {
-	request := t.Client.CoreV1().RESTClient().Post().Namespace(t.Namespace).Resource("pods").Name(pod).SubResource("exec").
+	return t.exec(ctx, t.Namespace, pod, stdin, command...)
+}
+
+func (c *Cluster) exec(
+	ctx context.Context, namespace, pod, stdin string, command ...string,
+) (stdout, stderr string, err error) {
+	request := c.Client.CoreV1().RESTClient().Post().Namespace(namespace).Resource("pods").Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{
 			Container: "main", Command: command, Stdin: stdin != "", Stdout: true, Stderr: true,
 		}, scheme.ParameterCodec)
-	websocket, err := remotecommand.NewWebSocketExecutor(t.Config, "GET", request.URL().String())
-	t.Must(err, "prepare exec")
+	websocket, err := remotecommand.NewWebSocketExecutor(c.Config, "GET", request.URL().String())
+	if err != nil {
+		return "", "", fmt.Errorf("prepare exec: %w", err)
+	}
 	var out, errs bytes.Buffer
 	options := remotecommand.StreamOptions{Stdout: &out, Stderr: &errs}
 	if stdin != "" {

@@ -64,7 +64,11 @@ func (c *Cluster) probe(ctx context.Context) error {
 
 // comes reports whether a condition comes to hold in time.
 func comes(ctx context.Context, condition wait.ConditionWithContextFunc) (bool, error) {
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, probePatience, true, condition)
+	return comesWithin(ctx, probePatience, condition)
+}
+
+func comesWithin(ctx context.Context, patience time.Duration, condition wait.ConditionWithContextFunc) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, condition)
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
 		return false, nil
 	}

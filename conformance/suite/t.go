@@ -62,6 +62,10 @@ func (c *Cluster) Detect(ctx context.Context) error {
 		return err
 	}
 	c.Features[ClusterDNS] = err == nil && len(nodes) >= 1
+	c.Features[NodeAccess] = reachesNodes(ctx, nodes)
+	if err := c.probeNetwork(ctx); err != nil {
+		return err
+	}
 	c.Features[ProtobufWire] = true
 	c.Features[TableOutput] = true
 	return nil

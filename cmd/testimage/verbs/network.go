@@ -2,26 +2,40 @@ package verbs
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"strings"
 	"time"
 )
 
 func get(args []string, s Streams) (int, error) {
-	plain, opts, err := options(args, "timeout")
+	plain, opts, err := options(args, "timeout", "ca", "token")
 	if err != nil {
 		return 2, err
 	}
 	if len(plain) != 1 {
-		return 2, fmt.Errorf("usage: get URL [--timeout=DUR]")
+		return 2, fmt.Errorf("usage: get URL [--timeout=DUR] [--ca=FILE] [--token=FILE]")
 	}
 	timeout, err := duration(opts, "timeout", 5*time.Second)
 	if err != nil {
 		return 2, err
 	}
-	response, err := (&http.Client{Timeout: timeout}).Get(plain[0])
+	request, err := newRequest(plain[0], opts["token"])
+	if err != nil {
+		return 2, err
+	}
+	client := &http.Client{Timeout: timeout}
+	if file := opts["ca"]; file != "" {
+		if client.Transport, err = trusting(file); err != nil {
+			return 2, err
+		}
+	}
+	response, err := client.Do(request)
 	if err != nil {
 		return 1, err
 	}
@@ -33,6 +47,33 @@ func get(args []string, s Streams) (int, error) {
 		return 1, fmt.Errorf("%s", response.Status)
 	}
 	return 0, nil
+}
+
+// newRequest carries the bearer token of a file, if there is one.
+func newRequest(url, tokenFile string) (*http.Request, error) {
+	request, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil || tokenFile == "" {
+		return request, err
+	}
+	token, err := os.ReadFile(tokenFile)
+	if err != nil {
+		return nil, fmt.Errorf("--token: %w", err)
+	}
+	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	return request, nil
+}
+
+// trusting returns a transport that trusts the certificate authorities of a file alone.
+func trusting(file string) (*http.Transport, error) {
+	bundle, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--ca: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(bundle) {
+		return nil, fmt.Errorf("--ca: %s holds no certificate", file)
+	}
+	return &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}, nil
 }
 
 func connect(args []string, s Streams) (int, error) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -23,7 +24,7 @@ const (
 // server is a process whose health a test can turn. It answers on HTTP:
 //
 //	/            the text, or the hostname     /healthz  200, or 500 while unhealthy
-//	/healthz/set?ok=false  turns the health    /env?name=N, /file?path=P, /header?name=H, /remote
+//	/healthz/set?ok=false  turns the health    /env?name=N, /file?path=P, /header?name=H, /remote, /local
 //	/exit?code=N ends the process              /sleep?for=DUR answers later
 type server struct {
 	text      string
@@ -32,7 +33,7 @@ type server struct {
 }
 
 func serve(args []string, s Streams) (int, error) {
-	_, opts, err := options(args, "http", "tcp", "grpc", "ready-after", "fail-after", "text")
+	_, opts, err := options(args, "http", "tcp", "udp", "grpc", "ready-after", "fail-after", "text")
 	if err != nil {
 		return 2, err
 	}
@@ -45,10 +46,10 @@ func serve(args []string, s Streams) (int, error) {
 	if err := srv.schedule(opts); err != nil {
 		return 2, err
 	}
-	if len(args) == 0 || (opts["http"] == "" && opts["tcp"] == "" && opts["grpc"] == "") {
+	if opts["http"] == "" && opts["tcp"] == "" && opts["udp"] == "" && opts["grpc"] == "" {
 		opts["http"] = ":8080"
 	}
-	failed := make(chan error, 3)
+	failed := make(chan error, 1)
 	if err := srv.listen(opts, failed); err != nil {
 		return 1, err
 	}
@@ -85,24 +86,41 @@ func (srv *server) schedule(opts map[string]string) error {
 	return nil
 }
 
+// listen serves on all addresses, of which a protocol may have several; the first failure of one goes to failed.
 func (srv *server) listen(opts map[string]string, failed chan<- error) error {
 	handlers := map[string]func(net.Listener) error{
 		"http": func(l net.Listener) error { return http.Serve(l, srv.http()) },
 		"tcp":  srv.tcp,
 		"grpc": srv.grpc,
 	}
-	for protocol, handle := range handlers {
-		addr := opts[protocol]
-		if addr == "" {
-			continue
+	report := func(err error) {
+		select {
+		case failed <- err:
+		default:
 		}
-		listener, err := net.Listen("tcp", addr)
+	}
+	for protocol, handle := range handlers {
+		for _, addr := range addresses(opts[protocol]) {
+			listener, err := net.Listen("tcp", addr)
+			if err != nil {
+				return err
+			}
+			go func() { report(handle(listener)) }()
+		}
+	}
+	for _, addr := range addresses(opts["udp"]) {
+		conn, err := net.ListenPacket("udp", addr)
 		if err != nil {
 			return err
 		}
-		go func() { failed <- handle(listener) }()
+		go func() { report(srv.udp(conn)) }()
 	}
 	return nil
+}
+
+// addresses splits a list at its commas; the empty one has no element.
+func addresses(list string) []string {
+	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' })
 }
 
 func (srv *server) http() http.Handler {
@@ -128,6 +146,9 @@ func (srv *server) http() http.Handler {
 		fmt.Fprintln(w, r.Header.Get(r.FormValue("name")))
 	})
 	mux.HandleFunc("/remote", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, r.RemoteAddr) })
+	mux.HandleFunc("/local", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, r.Context().Value(http.LocalAddrContextKey))
+	})
 	mux.HandleFunc("/file", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, r.FormValue("path")) })
 	mux.HandleFunc("/sleep", func(w http.ResponseWriter, r *http.Request) {
 		d, err := time.ParseDuration(r.FormValue("for"))

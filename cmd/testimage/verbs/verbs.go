@@ -26,7 +26,8 @@ type verb struct {
 
 func table() map[string]verb {
 	return map[string]verb{
-		"serve":   {"serve [--http=:8080] [--tcp=ADDR] [--grpc=ADDR] [--ready-after=DUR] [--fail-after=DUR] [--text=T]: serve until SIGTERM", serve},
+		"serve": {"serve [--http=:8080[,ADDR...]] [--tcp=ADDR] [--udp=ADDR] [--grpc=ADDR] [--ready-after=DUR] [--fail-after=DUR] " +
+			"[--text=T]: serve until SIGTERM", serve},
 		"exit":    {"exit CODE", exit},
 		"fail":    {"fail N FILE: exit 1 the first N times, counted in FILE, then 0", fail},
 		"print":   {"print N [--interval=DUR] [--text=T] [--stderr]: print N numbered lines", printLines},
@@ -45,9 +46,13 @@ func table() map[string]verb {
 		"wait":    {"wait FILE: return when FILE exists", waitFile},
 		"env":     {"env [NAME...]: all variables sorted, or the values of some", env},
 		"whoami":  {"whoami: uid, gid, groups, working directory, hostname, pid", whoami},
-		"get":     {"get URL [--timeout=DUR]: print the body; code 1 unless the status is below 400", get},
-		"connect": {"connect HOST:PORT [--timeout=DUR]", connect},
-		"resolve": {"resolve NAME: the addresses, sorted", resolve},
+		"get": {"get URL [--timeout=DUR] [--ca=FILE] [--token=FILE]: print the body; code 1 unless the status is below 400",
+			get},
+		"connect":  {"connect HOST:PORT [--timeout=DUR]", connect},
+		"datagram": {"datagram HOST:PORT [--from=ADDR] [--text=T] [--timeout=DUR]: send over UDP, print the answer", datagram},
+		"resolve":  {"resolve NAME: the addresses, sorted", resolve},
+		"lookup": {"lookup NAME TYPE [--server=HOST:PORT] [--tcp] [--timeout=DUR]: the response code and the records, sorted",
+			lookup},
 	}
 }
 

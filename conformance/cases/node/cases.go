@@ -4,6 +4,7 @@ package node
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	. "github.com/onsi/gomega"
@@ -98,7 +99,11 @@ func Cases() []suite.Case {
 			Requirement: "Every ready node MUST renew its Lease within its duration."},
 	}
 	for i := range all {
-		all[i].Component, all[i].Since = suite.Kubelet, "0.1"
+		all[i].Since = "0.1"
+	}
+	all = slices.Concat(all, dnsCases(), hostPortCases())
+	for i := range all {
+		all[i].Component = suite.Kubelet
 		all[i].Needs = append(all[i].Needs, suite.HasScheduler, suite.RunsPods)
 	}
 	return all
