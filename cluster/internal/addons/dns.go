@@ -108,12 +108,11 @@ func dnsDeployment(o DNSOptions) *appsv1.Deployment {
 				{Key: "CriticalAddonsOnly", Operator: v1.TolerationOpExists},
 				{Key: "node-role.kubernetes.io/control-plane", Effect: v1.TaintEffectNoSchedule},
 			},
+			// Required, unlike kubeadm's: the pods are there before the nodes, and all would go to the first one.
 			Affinity: &v1.Affinity{PodAntiAffinity: &v1.PodAntiAffinity{
-				PreferredDuringSchedulingIgnoredDuringExecution: []v1.WeightedPodAffinityTerm{{
-					Weight: 100, PodAffinityTerm: v1.PodAffinityTerm{
-						TopologyKey:   v1.LabelHostname,
-						LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
-					},
+				RequiredDuringSchedulingIgnoredDuringExecution: []v1.PodAffinityTerm{{
+					TopologyKey:   v1.LabelHostname,
+					LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
 				}},
 			}},
 			Containers: []v1.Container{dnsContainer(o)},
