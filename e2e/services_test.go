@@ -34,12 +34,19 @@ func (w *world) onNode(command ...string) {
 	w.Expect(result.Code).To(BeZero(), "%v: %s%s", command, result.Stdout, result.Stderr)
 }
 
-// inPod returns a function that runs the test image's program in a pod of the first node.
+// inPod returns a function that runs the test image's program in the first pod of an app.
 func (w *world) inPod(app string, args ...string) func() (string, error) {
 	return func() (string, error) {
+		pods, err := w.pods(app)()
+		if err != nil {
+			return "", err
+		}
+		if len(pods) == 0 {
+			return "", fmt.Errorf("%s has no pods", app)
+		}
 		find := fmt.Sprintf("docker exec $(docker ps --quiet --filter label=io.kubernetes.pod.name=%s "+
-			"--filter label=io.kubernetes.container.name=main) testimage %s", w.waitReady(app, 1)[0].Name, strings.Join(args, " "))
-		result, err := w.Node(1).Exec(w.t.Context(), []string{"sh", "-c", find}, nil)
+			"--filter label=io.kubernetes.container.name=main) testimage %s", pods[0].Name, strings.Join(args, " "))
+		result, err := w.Member(pods[0].Spec.NodeName).Exec(w.t.Context(), []string{"sh", "-c", find}, nil)
 		if err == nil && result.Code != 0 {
 			err = errors.New(string(result.Stderr))
 		}

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
-	"quintet.dev/quintet/e2e/envtest/operator"
+	"quintet.dev/quintet/e2e/operator"
 )
 
 // patience bounds every wait: long enough for a busy machine, since what is waited for is a condition.
@@ -110,7 +110,7 @@ func (w *world) run(t *testing.T) {
 		}),
 	})
 	w.Expect(err).NotTo(gomega.HaveOccurred())
-	w.Expect(operator.Setup(mgr, len(hooks.Paths) > 0)).To(gomega.Succeed())
+	w.Expect(operator.Setup(mgr, operator.Options{Webhooks: len(hooks.Paths) > 0, Image: "httpd"})).To(gomega.Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()

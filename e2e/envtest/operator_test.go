@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"quintet.dev/quintet/e2e/envtest/operator"
+	"quintet.dev/quintet/e2e/operator"
 )
 
 func site(name, host string) *operator.Website {
@@ -31,8 +31,8 @@ func site(name, host string) *operator.Website {
 func theOperator(t *testing.T, args ...string) *world {
 	t.Helper()
 	w := start(t, &envtest.Environment{
-		CRDDirectoryPaths: []string{"operator/config/crd.yaml"}, ErrorIfCRDPathMissing: true,
-		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{"operator/config/webhooks.yaml"}},
+		CRDDirectoryPaths: []string{"../operator/config/crd.yaml"}, ErrorIfCRDPathMissing: true,
+		WebhookInstallOptions: envtest.WebhookInstallOptions{Paths: []string{"../operator/config/webhooks.yaml"}},
 	}, args...)
 	w.run(t)
 	return w
@@ -94,7 +94,7 @@ func TestOperator(t *testing.T) {
 }
 
 func TestUsers(t *testing.T) {
-	w := start(t, &envtest.Environment{CRDDirectoryPaths: []string{"operator/config"}})
+	w := start(t, &envtest.Environment{CRDDirectoryPaths: []string{"../operator/config"}})
 	ctx := t.Context()
 	w.Expect(w.client.Create(ctx, site("home", "www"))).To(gomega.Succeed())
 	w.Expect(w.client.Create(ctx, &rbacv1.ClusterRole{
@@ -167,7 +167,7 @@ func TestControllers(t *testing.T) {
 
 // A suite that looks for speed needs no store of its own: the API server keeps everything in memory.
 func TestMemory(t *testing.T) {
-	env := &envtest.Environment{CRDDirectoryPaths: []string{"operator/config/crd.yaml"}}
+	env := &envtest.Environment{CRDDirectoryPaths: []string{"../operator/config/crd.yaml"}}
 	env.ControlPlane.GetAPIServer().Configure().Set("storage-backend", "memory").Disable("etcd-servers")
 	w := start(t, env)
 	w.Expect(w.client.Create(t.Context(), site("home", "www"))).To(gomega.Succeed())

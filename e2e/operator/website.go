@@ -1,5 +1,6 @@
-// Package operator is an operator as its authors write them with controller-runtime: a custom resource, a reconciler that
-// applies what the resource asks for, a finalizer, webhooks, an index. It is here to be tested with envtest.
+// Package operator is an operator as its authors write them with controller-runtime: a custom resource, a reconciler
+// that applies what the resource asks for, a finalizer, webhooks, an index. It is tested with envtest, and deployed to a
+// cluster.
 package operator
 
 import (

@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	acapps "k8s.io/client-go/applyconfigurations/apps/v1"
 	accore "k8s.io/client-go/applyconfigurations/core/v1"
 	acmeta "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -32,24 +34,33 @@ const (
 // Hosts is the ConfigMap that says which website has which host.
 var Hosts = client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: "hosts"}
 
+// Options of an operator.
+type Options struct {
+	Webhooks bool   // serve the webhooks
+	Image    string // of the web server, which has the program /httpd
+}
+
 // Setup adds the reconciler, and the webhooks if there are to be any, to a manager.
-func Setup(mgr ctrl.Manager, webhooks bool) error {
+func Setup(mgr ctrl.Manager, o Options) error {
 	byHost := func(o client.Object) []string { return []string{o.(*Website).Spec.Host} }
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &Website{}, hostIndex, byHost); err != nil {
 		return err
 	}
-	if webhooks {
+	if o.Webhooks {
 		hook := &webhook{reader: mgr.GetClient()}
 		if err := ctrl.NewWebhookManagedBy(mgr, &Website{}).WithDefaulter(hook).WithValidator(hook).Complete(); err != nil {
 			return err
 		}
 	}
-	return ctrl.NewControllerManagedBy(mgr).For(&Website{}).Owns(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{}).
-		Complete(&reconciler{Client: mgr.GetClient()})
+	return ctrl.NewControllerManagedBy(mgr).For(&Website{}).Owns(&appsv1.Deployment{}).Owns(&corev1.ConfigMap{}).Owns(&corev1.Service{}).
+		Complete(&reconciler{Client: mgr.GetClient(), image: o.Image})
 }
 
-// reconciler makes of each Website a ConfigMap and a Deployment.
-type reconciler struct{ client.Client }
+// reconciler makes of each Website a ConfigMap, a Deployment and a Service.
+type reconciler struct {
+	client.Client
+	image string
+}
 
 // Reconcile implements reconcile.Reconciler.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
@@ -91,19 +102,34 @@ func (r *reconciler) release(ctx context.Context, site *Website) error {
 }
 
 func (r *reconciler) apply(ctx context.Context, site *Website) error {
-	owner := acmeta.OwnerReference().WithAPIVersion(GroupVersion.String()).WithKind("Website").WithName(site.Name).WithUID(site.UID).
-		WithController(true).WithBlockOwnerDeletion(true)
-	page := accore.ConfigMap(site.Name, site.Namespace).WithOwnerReferences(owner).WithData(map[string]string{"index.html": site.Spec.Page})
-	if err := r.Apply(ctx, page, Owner, client.ForceOwnership); err != nil {
-		return err
-	}
+	owner := acmeta.OwnerReference().WithAPIVersion(GroupVersion.String()).WithKind("Website").WithName(site.Name).
+		WithUID(site.UID).WithController(true).WithBlockOwnerDeletion(true)
+	page := accore.ConfigMap(site.Name, site.Namespace).WithOwnerReferences(owner).
+		WithData(map[string]string{"index.html": site.Spec.Page})
 	labels := map[string]string{"website": site.Name}
-	volume := accore.Volume().WithName("page").WithConfigMap(accore.ConfigMapVolumeSource().WithName(site.Name))
-	server := accore.Container().WithName("server").WithImage("httpd").WithVolumeMounts(accore.VolumeMount().WithName("page").WithMountPath("/www"))
-	pod := accore.PodTemplateSpec().WithLabels(labels).WithSpec(accore.PodSpec().WithContainers(server).WithVolumes(volume))
+	service := accore.Service(site.Name, site.Namespace).WithOwnerReferences(owner).WithSpec(accore.ServiceSpec().
+		WithSelector(labels).WithPorts(accore.ServicePort().WithPort(80).WithTargetPort(intstr.FromString("http"))))
 	deployment := acapps.Deployment(site.Name, site.Namespace).WithOwnerReferences(owner).WithSpec(acapps.DeploymentSpec().
-		WithReplicas(ptr.Deref(site.Spec.Replicas, 2)).WithSelector(acmeta.LabelSelector().WithMatchLabels(labels)).WithTemplate(pod))
-	return r.Apply(ctx, deployment, Owner, client.ForceOwnership)
+		WithReplicas(ptr.Deref(site.Spec.Replicas, 2)).WithSelector(acmeta.LabelSelector().WithMatchLabels(labels)).
+		WithTemplate(accore.PodTemplateSpec().WithLabels(labels).WithSpec(r.podSpec(site))))
+	for _, object := range []runtime.ApplyConfiguration{page, service, deployment} {
+		if err := r.Apply(ctx, object, Owner, client.ForceOwnership); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// podSpec is of a pod that serves the page.
+func (r *reconciler) podSpec(site *Website) *accore.PodSpecApplyConfiguration {
+	const port = "http"
+	probe := accore.Probe().WithPeriodSeconds(1).
+		WithHTTPGet(accore.HTTPGetAction().WithPath("/").WithPort(intstr.FromString(port)))
+	server := accore.Container().WithName("server").WithImage(r.image).WithCommand("/httpd").
+		WithPorts(accore.ContainerPort().WithName(port).WithContainerPort(8080)).WithReadinessProbe(probe).
+		WithVolumeMounts(accore.VolumeMount().WithName("page").WithMountPath("/www"))
+	volume := accore.Volume().WithName("page").WithConfigMap(accore.ConfigMapVolumeSource().WithName(site.Name))
+	return accore.PodSpec().WithContainers(server).WithVolumes(volume).WithTerminationGracePeriodSeconds(1)
 }
 
 // report says in the status whether all replicas serve.
