@@ -9,6 +9,7 @@ import (
 
 	"quintet.dev/quintet/cluster/internal/inprocess"
 	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 	"quintet.dev/quintet/components/balancer"
@@ -38,12 +39,12 @@ func programs(store storage.Store) map[string]inprocess.Program {
 			return etcd.New(config)
 		}),
 		"kube-apiserver": program(func(p inprocess.Process) (runner, error) {
-			var config apiserver.Config
+			var config options.Config
 			if err := parse("kube-apiserver", config.AddFlags, p.Args); err != nil {
 				return nil, err
 			}
 			config.Listener = p.Listener
-			if config.Storage == apiserver.StorageMemory {
+			if config.Storage == options.StorageMemory {
 				config.Store = store
 			}
 			return apiserver.New(config)

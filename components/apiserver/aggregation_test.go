@@ -28,8 +28,8 @@ import (
 	"k8s.io/kube-aggregator/pkg/apis/apiregistration/v1/helper"
 	registrations "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset/typed/apiregistration/v1"
 
-	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/aggregation/aggregationtest"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/internal/certs"
 )
 
@@ -42,7 +42,7 @@ type aggregated struct {
 	services registrations.APIServiceInterface
 }
 
-func startAggregated(t *testing.T, change ...func(*apiserver.Config)) *aggregated {
+func startAggregated(t *testing.T, change ...func(*options.Config)) *aggregated {
 	t.Helper()
 	authority, err := certs.NewAuthority("front")
 	if err != nil {
@@ -54,7 +54,7 @@ func startAggregated(t *testing.T, change ...func(*apiserver.Config)) *aggregate
 		t.Fatal(err)
 	}
 	a := &aggregated{zoo: (&aggregationtest.Server{Proxies: authority.Cert}).Start(t)}
-	a.fixture = start(t, append(change, func(c *apiserver.Config) { c.ProxyClientCert, c.ProxyClientKey = certFile, keyFile })...)
+	a.fixture = start(t, append(change, func(c *options.Config) { c.ProxyClientCert, c.ProxyClientKey = certFile, keyFile })...)
 	a.services = registrations.NewForConfigOrDie(a.as("admin")).APIServices()
 	return a
 }

@@ -34,6 +34,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/handlers"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/metrics"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/peers"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/server"
@@ -47,7 +48,7 @@ import (
 
 // Server is an API server. Its parts are made by New in the order in which they stand here.
 type Server struct {
-	config Config
+	config options.Config
 	gates  *gates.Gates
 
 	listener net.Listener     // opened first, as a taken port is the likeliest failure
@@ -99,8 +100,8 @@ type Server struct {
 
 // New makes a server and begins to listen; nothing is served before Run. One whose store is memory is being filled from here on: it is to
 // be run, be it with a context that has ended, as only that ends what does so.
-func New(config Config) (*Server, error) {
-	config, err := config.complete()
+func New(config options.Config) (*Server, error) {
+	config, err := config.Complete()
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +168,7 @@ func (s *Server) listen() error {
 		return nil
 	}
 	address := net.JoinHostPort(s.config.BindAddress.String(), strconv.Itoa(max(s.config.SecurePort, 0)))
-	listener, err := s.config.Serving.listen(address)
+	listener, err := listen(s.config.Serving, address)
 	if err != nil {
 		return fmt.Errorf("listening on %s (--bind-address, --secure-port): %w", address, err)
 	}
@@ -190,9 +191,9 @@ func (s *Server) makeBootstrap() {
 	var masters *bootstrap.Masters
 	servers := 0
 	switch s.config.EndpointReconciler {
-	case EndpointsByLease:
+	case options.EndpointsByLease:
 		masters = &bootstrap.Masters{Store: s.places[0].store, Prefix: s.config.EtcdPrefix}
-	case EndpointsByCount:
+	case options.EndpointsByCount:
 		servers = s.config.Servers
 	}
 	s.bootstrap = bootstrap.New(bootstrap.Config{
@@ -207,7 +208,7 @@ func (s *Server) makeBootstrap() {
 
 // writers is how many of the first objects are written at a time.
 func (s *Server) writers() int {
-	if s.config.Storage == StorageMemory {
+	if s.config.Storage == options.StorageMemory {
 		return goruntime.GOMAXPROCS(0) // nothing is waited for, so that more would only take turns
 	}
 	return 16 // etcd takes what comes together in one go
@@ -221,48 +222,8 @@ func (s *Server) features() policy.Features {
 	}
 }
 
-// advertised is where clients in the cluster reach this server; no address if there is only the loopback and nobody asked for it.
-func (s *Server) advertised() (net.IP, int) {
-	ip := s.config.AdvertiseAddress
-	address, ok := s.listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return ip, 0
-	}
-	if ip == nil {
-		ip = address.IP
-	}
-	if ip.IsUnspecified() || ip.IsLoopback() && s.config.AdvertiseAddress == nil {
-		ip = s.config.reachable()
-	}
-	if ip.IsLoopback() && s.config.AdvertiseAddress == nil {
-		ip = nil
-	}
-	return ip, address.Port
-}
-
-// reachable is an address of this machine, for who listens on all of them.
-func (c *Config) reachable() net.IP {
-	addresses, _ := net.InterfaceAddrs()
-	return firstAddress(addresses, c.BindAddress) // a listener would call each wildcard the one of IPv6
-}
-
-// firstAddress is the first that others can reach, if there is one of the same family as bound; else the loopback's.
-func firstAddress(all []net.Addr, bound net.IP) net.IP {
-	out := net.IPv4(127, 0, 0, 1)
-	for _, a := range all {
-		n, ok := a.(*net.IPNet)
-		if !ok || !n.IP.IsGlobalUnicast() {
-			continue
-		}
-		if (n.IP.To4() == nil) == (bound.To4() == nil) {
-			return n.IP
-		}
-		if out.IsLoopback() {
-			out = n.IP
-		}
-	}
-	return out
-}
+// advertised is where clients in the cluster reach this server; no address if there is only the loopback.
+func (s *Server) advertised() (net.IP, int) { return s.config.Advertised(s.listener.Addr()) }
 
 func (s *Server) makeFront() error {
 	tlsConfig, err := s.tlsConfig()
@@ -283,7 +244,7 @@ func (s *Server) makeFront() error {
 		API:           s.api, Paths: s.paths(), Serves: s.api.Serves, Defined: s.api.Defined, Route: s.route, Installed: s.installed.Load,
 		MaxInFlight: s.config.MaxRequestsInFlight, MaxMutatingInFlight: s.config.MaxMutatingRequestsInFlight,
 		RequestTimeout: s.config.RequestTimeout, MaxStreams: s.config.Serving.HTTP2Streams,
-		Edge: s.config.Serving.edge(), Clock: s.config.Clock,
+		Edge: edge(s.config.Serving), Clock: s.config.Clock,
 		Shutdown: server.Shutdown{
 			Delay: s.config.Serving.ShutdownDelay, Left: s.left, RetryAfter: s.config.Serving.ShutdownSendRetryAfter, WatchGrace: s.config.Serving.ShutdownWatchGrace,
 		},

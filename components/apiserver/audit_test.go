@@ -19,8 +19,8 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"k8s.io/client-go/rest"
 
-	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/audit"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 const auditPolicy = `apiVersion: audit.k8s.io/v1
@@ -59,7 +59,7 @@ func events(t *testing.T, send func(f *fixture)) map[string][]auditv1.Event {
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := start(t, withoutServiceAccounts, func(c *apiserver.Config) {
+	f := start(t, withoutServiceAccounts, func(c *options.Config) {
 		c.Audit = audit.Defaults()
 		c.Audit.PolicyFile, c.Audit.Log.Path = policy, log
 	})

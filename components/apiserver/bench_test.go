@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/internal/certs"
 )
@@ -77,7 +78,7 @@ type benchedServer struct {
 func benched(b *testing.B) *benchedServer {
 	b.Helper()
 	shown, authority := certificate(b)
-	server, err := New(Config{ClientCAFile: authority, Storage: StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"Node", "RBAC"},
+	server, err := New(options.Config{ClientCAFile: authority, Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"Node", "RBAC"},
 		DisableAdmission: []string{"ServiceAccount"}, PriorityAndFairness: true, MaxRequestsInFlight: 400, MaxMutatingRequestsInFlight: 200})
 	if err != nil {
 		b.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -26,7 +27,7 @@ func TestUnreadableAtStart(t *testing.T) {
 // runOn runs a server on a store, and doesn't wait until it is ready. Who takes from done puts back what stop is to find there.
 func runOn(t *testing.T, store *memory.Store) (server *apiserver.Server, done chan error, stop func()) {
 	t.Helper()
-	server, err := apiserver.New(apiserver.Config{Store: store, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}})
+	server, err := apiserver.New(options.Config{Store: store, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestUnreadableDefinitionAtStart(t *testing.T) {
 func TestUnreadableDefinition(t *testing.T) {
 	store := memory.New(nil)
 	t.Cleanup(func() { _ = store.Close() })
-	f := startDynamic(t, func(c *apiserver.Config) { c.Store = store })
+	f := startDynamic(t, func(c *options.Config) { c.Store = store })
 	f.define(t, widgetDefinition(t))
 	const key = "/registry/apiextensions.k8s.io/customresourcedefinitions/widgets.example.com"
 	kv, err := store.Get(t.Context(), key)
@@ -144,7 +145,7 @@ func TestUnreadableDefinition(t *testing.T) {
 func TestUnreadableAPIService(t *testing.T) {
 	store := memory.New(nil)
 	t.Cleanup(func() { _ = store.Close() })
-	f := start(t, withoutServiceAccounts, func(c *apiserver.Config) { c.Store = store })
+	f := start(t, withoutServiceAccounts, func(c *options.Config) { c.Store = store })
 	const services = "/apis/apiregistration.k8s.io/v1/apiservices"
 	const body = `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.far.example.com"},"spec":{"group":"far.example.com",
 		"version":"v1","groupPriorityMinimum":100,"versionPriority":10,"insecureSkipTLSVerify":true,"service":{"namespace":"default","name":"far"}}}`
@@ -183,7 +184,7 @@ func TestUnreadableObject(t *testing.T) {
 	if _, err := store.Create(t.Context(), "/registry/configmaps/default/bad", []byte("nonsense"), 0); err != nil {
 		t.Fatal(err)
 	}
-	client := start(t, withoutServiceAccounts, func(c *apiserver.Config) { c.Store = store }).client(t).CoreV1()
+	client := start(t, withoutServiceAccounts, func(c *options.Config) { c.Store = store }).client(t).CoreV1()
 	if _, err := client.ConfigMaps("default").List(t.Context(), metav1.ListOptions{}); !undecodable(err) {
 		t.Errorf("list: %v", err)
 	}
@@ -211,7 +212,7 @@ func TestUnreadableWebhook(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client := start(t, withoutServiceAccounts, func(c *apiserver.Config) { c.Store = store }).client(t).CoreV1().ConfigMaps("default")
+			client := start(t, withoutServiceAccounts, func(c *options.Config) { c.Store = store }).client(t).CoreV1().ConfigMaps("default")
 			_, err = client.Create(t.Context(), configMapFor("one"), metav1.CreateOptions{})
 			if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "not yet ready to handle request") {
 				t.Errorf("created: %v", err)

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -51,7 +51,7 @@ func TestDeleteCollectionWorkers(t *testing.T) {
 	}{1: {time.Second, false}, 3: {time.Minute, true}} {
 		store := &together{Store: memory.New(clock.RealClock{}), missing: 3, enough: make(chan struct{})}
 		t.Cleanup(func() { _ = store.Close() })
-		f := start(t, func(c *apiserver.Config) { c.Storage, c.Store, c.DeleteCollectionWorkers = "", store, workers })
+		f := start(t, func(c *options.Config) { c.Storage, c.Store, c.DeleteCollectionWorkers = "", store, workers })
 		client := f.client(t)
 		for i := range 3 {
 			create(t, client, configMap(fmt.Sprint("c", i), nil))
@@ -66,7 +66,7 @@ func TestDeleteCollectionWorkers(t *testing.T) {
 // TestNoCollector: without a garbage collector nothing waits for it.
 func TestNoCollector(t *testing.T) {
 	for off, finalizers := range map[bool][]string{false: {metav1.FinalizerDeleteDependents}, true: nil} {
-		client := start(t, func(c *apiserver.Config) { c.NoGarbageCollection = off }).client(t)
+		client := start(t, func(c *options.Config) { c.NoGarbageCollection = off }).client(t)
 		create(t, client, configMap("a", nil))
 		foreground := metav1.DeletePropagationForeground
 		if err := client.CoreV1().ConfigMaps("default").Delete(t.Context(), "a", metav1.DeleteOptions{PropagationPolicy: &foreground}); err != nil {
@@ -88,7 +88,7 @@ func TestNoCollector(t *testing.T) {
 
 // TestOnlyAdmission: plug-ins that are not named are off, also those that are on by default.
 func TestOnlyAdmission(t *testing.T) {
-	client := start(t, func(c *apiserver.Config) { c.OnlyAdmission = []string{"AlwaysPullImages"} }).client(t)
+	client := start(t, func(c *options.Config) { c.OnlyAdmission = []string{"AlwaysPullImages"} }).client(t)
 	pod, err := client.CoreV1().Pods("nowhere").Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "a"},
 		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i:1"}}},
@@ -101,7 +101,7 @@ func TestOnlyAdmission(t *testing.T) {
 // TestLogFiles serves the machine's logs only when that is wanted.
 func TestLogFiles(t *testing.T) {
 	for on, want := range map[bool]int{false: http.StatusNotFound, true: http.StatusOK} {
-		client := start(t, func(c *apiserver.Config) { c.LogFiles = on }).client(t)
+		client := start(t, func(c *options.Config) { c.LogFiles = on }).client(t)
 		var got int
 		client.Discovery().RESTClient().Get().AbsPath("/logs/").Do(t.Context()).StatusCode(&got)
 		if got != want {

@@ -3,30 +3,7 @@ package apiserver
 import (
 	"path/filepath"
 	"strings"
-
-	"github.com/spf13/pflag"
-
-	"quintet.dev/quintet/internal/zpages"
 )
-
-// commandLine reads the values of flags as upstream has them, which leaves open what nobody says.
-func commandLine(fs *pflag.FlagSet) func() map[string]string {
-	read := zpages.Flags(fs)
-	return func() map[string]string {
-		out := read()
-		if !fs.Changed("storage-backend") {
-			out["storage-backend"] = ""
-		}
-		for name, before := range map[string]string{"emulated-version": "", "min-compatibility-version": "kube="} {
-			said := ""
-			if fs.Changed(name) {
-				said = before + out[name]
-			}
-			out[name] = "[" + said + "]"
-		}
-		return out
-	}
-}
 
 // noAddress is how a flag for an address looks that nobody set.
 const noAddress = "<nil>"
@@ -48,7 +25,7 @@ func (s *Server) filledIn() map[string]string {
 		}
 	}
 	if _, ok := out["watch-cache-sizes"]; ok {
-		out["watch-cache-sizes"] = "[" + strings.Join(s.config.cacheSizes(), ",") + "]"
+		out["watch-cache-sizes"] = "[" + strings.Join(s.config.CacheSizes(), ",") + "]"
 	}
 	return out
 }

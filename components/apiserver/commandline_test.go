@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestCommandLine: /flagz tells what the server found out itself where nobody says it, and leaves open what upstream does.
@@ -33,12 +33,12 @@ func TestCommandLine(t *testing.T) {
 		},
 	} {
 		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-		said := &apiserver.Config{}
+		said := &options.Config{}
 		said.AddFlags(fs)
 		if err := fs.Parse(tt.args); err != nil {
 			t.Fatal(err)
 		}
-		f := start(t, func(c *apiserver.Config) {
+		f := start(t, func(c *options.Config) {
 			c.CommandLine, c.CertDir, c.AdvertiseAddress, c.WatchCacheSizes = said.CommandLine, dir, net.IPv4(192, 0, 2, 7), []string{"pods#5"}
 		})
 		_, text := f.with(t, "GET", "/flagz", "", "Accept", "application/json;as=Flagz;v=v1beta1;g=config.k8s.io")

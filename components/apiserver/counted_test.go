@@ -21,8 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/bootstrap"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/internal/certs"
 )
 
@@ -47,7 +47,7 @@ func TestReloadsAreCounted(t *testing.T) {
 	for name, file := range files {
 		write(file, contents[name])
 	}
-	f := start(t, func(c *apiserver.Config) {
+	f := start(t, func(c *options.Config) {
 		c.Identity, c.AuthorizationModes = identity, nil
 		c.AuthenticationConfigFile, c.AuthorizationConfigFile = files["authentication"], files["authorization"]
 	})

@@ -27,7 +27,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -290,7 +290,7 @@ func TestRequestsOutliveAChange(t *testing.T) {
 func TestCustomResourcesOutliveTheServer(t *testing.T) {
 	store := memory.New(clock.RealClock{})
 	t.Cleanup(func() { _ = store.Close() })
-	shared := func(c *apiserver.Config) { c.Store = store }
+	shared := func(c *options.Config) { c.Store = store }
 	first := &customFixture{fixture: start(t, shared)}
 	first.definitions, first.dynamic = extensions.NewForConfigOrDie(first.as("admin")), dynamic.NewForConfigOrDie(first.as("admin"))
 	first.define(t, widgetDefinition(t))

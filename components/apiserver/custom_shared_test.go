@@ -9,11 +9,13 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestShared: a server knows by their Leases that there are others, and by its flags.
 func TestShared(t *testing.T) {
-	config := Config{Storage: StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}}
+	config := options.Config{Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}}
 	s, err := New(config)
 	if err != nil {
 		t.Fatal(err)

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 const widgetSchema = `
@@ -86,7 +86,7 @@ type customFixture struct {
 	dynamic     dynamic.Interface
 }
 
-func startDynamic(t *testing.T, change ...func(*apiserver.Config)) *customFixture {
+func startDynamic(t *testing.T, change ...func(*options.Config)) *customFixture {
 	t.Helper()
 	f := &customFixture{fixture: start(t, change...)}
 	f.definitions = extensions.NewForConfigOrDie(f.as("admin"))

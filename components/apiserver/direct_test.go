@@ -10,14 +10,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
 // TestDirectReads: where reads are as new as the store, limits count at any version, and what the store doesn't have isn't
 // waited for.
 func TestDirectReads(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) { c.WatchCacheSizes = []string{"configmaps#0", "secrets#5"} })
+	f := start(t, func(c *options.Config) { c.WatchCacheSizes = []string{"configmaps#0", "secrets#5"} })
 	client := f.client(t).CoreV1()
 	for _, name := range []string{"a", "b"} {
 		if _, err := client.ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
@@ -38,7 +38,7 @@ func TestDirectReads(t *testing.T) {
 	}
 	tells(f, "configmaps", false)
 	tells(f, "secrets", true)
-	tells(start(t, func(c *apiserver.Config) { c.NoWatchCache = true }), "secrets", false)
+	tells(start(t, func(c *options.Config) { c.NoWatchCache = true }), "secrets", false)
 }
 
 // TestCountedServers: with a number of servers, each writes itself down and goes again.
@@ -46,9 +46,9 @@ func TestCountedServers(t *testing.T) {
 	store := memory.New(clock.RealClock{})
 	t.Cleanup(func() { _ = store.Close() })
 	key := keyFile(t)
-	counted := func(last byte) func(*apiserver.Config) {
-		return func(c *apiserver.Config) {
-			c.Store, c.EndpointReconciler, c.Servers = store, apiserver.EndpointsByCount, 2
+	counted := func(last byte) func(*options.Config) {
+		return func(c *options.Config) {
+			c.Store, c.EndpointReconciler, c.Servers = store, options.EndpointsByCount, 2
 			c.AdvertiseAddress, c.Identity = net.IPv4(10, 0, 0, last), string(rune('a'+last))
 			c.ServiceAccountSigningKey, c.ServiceAccountKeyFiles = key, []string{key}
 		}
@@ -75,7 +75,7 @@ func TestCountedServers(t *testing.T) {
 }
 
 func TestMinCompatibility(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) { c.MinCompatibility = "1.34" })
+	f := start(t, func(c *options.Config) { c.MinCompatibility = "1.34" })
 	v, err := f.client(t).Discovery().ServerVersion()
 	if err != nil || v.MinCompatibilityMajor != "1" || v.MinCompatibilityMinor != "34" || v.EmulationMinor != v.Minor {
 		t.Errorf("%+v, %v", v, err)
@@ -88,7 +88,7 @@ func TestMinCompatibility(t *testing.T) {
 // TestEventsAreReadDirectly unless their cache is given a size.
 func TestEventsAreReadDirectly(t *testing.T) {
 	for sizes, want := range map[string]int{"": 1, "pods#0": 1, "events#7": 2} {
-		f := start(t, func(c *apiserver.Config) { c.WatchCacheSizes = strings.Fields(sizes) })
+		f := start(t, func(c *options.Config) { c.WatchCacheSizes = strings.Fields(sizes) })
 		events := f.client(t).CoreV1().Events("default")
 		for _, name := range []string{"a", "b"} {
 			e := &corev1.Event{ObjectMeta: metav1.ObjectMeta{Name: name}, InvolvedObject: corev1.ObjectReference{Namespace: "default"}}

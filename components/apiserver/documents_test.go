@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -60,7 +60,7 @@ func (f *fixture) told(t *testing.T) map[string]string {
 func TestServersTellTheSame(t *testing.T) {
 	store := memory.New(clock.RealClock{})
 	t.Cleanup(func() { _ = store.Close() })
-	shared := func(c *apiserver.Config) { c.Store = store }
+	shared := func(c *options.Config) { c.Store = store }
 	var definitions []*apiextensionsv1.CustomResourceDefinition
 	for i, name := range []string{"widget", "gadget", "apple", "zebra"} {
 		crd := widgetDefinition(t)

@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // begun is what runs since New, as a store in memory has nothing that it could break: the caches over it, and the writing of what all
@@ -32,7 +34,7 @@ func (b *borrowed) Value(key any) any {
 
 // begin lets Run find done what doesn't need the parts of the server that aren't made yet.
 func (s *Server) begin() {
-	if s.config.Storage != StorageMemory || s.config.Store != nil {
+	if s.config.Storage != options.StorageMemory || s.config.Store != nil {
 		return
 	}
 	of := &borrowed{Context: context.Background()}

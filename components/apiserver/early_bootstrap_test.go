@@ -9,13 +9,15 @@ import (
 	"go.uber.org/goleak"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/klog/v2"
+
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestBegun: a server on memory writes what all clusters start with while it is made; one that can't be made leaves nothing behind.
 func TestBegun(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
-	config := Config{Storage: StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}}
+	config := options.Config{Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}}
 	s, err := New(config)
 	if err != nil {
 		t.Fatal(err)

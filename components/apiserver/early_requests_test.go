@@ -9,11 +9,13 @@ import (
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestBeforeAllIsInstalled: until custom resources and the APIs of other servers are known, only what is sure not to be there isn't.
 func TestBeforeAllIsInstalled(t *testing.T) {
-	s, err := New(Config{Storage: StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}})
+	s, err := New(options.Config{Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestFaultsInOrder tells of the first of several faults that upstream looks for.
@@ -208,7 +208,7 @@ func TestNobodyToJudge(t *testing.T) {
 		"users: [{name: u}], contexts: [{name: c, context: {cluster: c, user: u}}]}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := start(t, func(c *apiserver.Config) {
+	f := start(t, func(c *options.Config) {
 		c.AuthorizationModes, c.AuthorizationWebhook.ConfigFile = []string{"Webhook"}, file
 	})
 	resp, text := f.with(t, "GET", "/api/v1/pods?x=<y>", "", "Authorization", "Bearer alice")

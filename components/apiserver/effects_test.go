@@ -16,14 +16,15 @@ import (
 	"k8s.io/utils/clock"
 
 	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestSharedPort: two servers listen on one port if both may.
 func TestSharedPort(t *testing.T) {
-	first := start(t, func(c *apiserver.Config) { c.Serving.PermitPortSharing = true })
+	first := start(t, func(c *options.Config) { c.Serving.PermitPortSharing = true })
 	port := first.server.Addr().(*net.TCPAddr).Port
 	for shared, want := range map[bool]bool{false: false, true: true} {
-		c := apiserver.Config{Storage: apiserver.StorageMemory, SecurePort: port}
+		c := options.Config{Storage: options.StorageMemory, SecurePort: port}
 		c.Serving.PermitPortSharing = shared
 		second, err := apiserver.New(c)
 		if (err == nil) != want {
@@ -56,7 +57,7 @@ func (c heldClock) After(d time.Duration) <-chan time.Time {
 // TestShutdownDelay: a server that is told to end says so at /readyz, and serves on for a while, also on new connections.
 func TestShutdownDelay(t *testing.T) {
 	held := heldClock{delay: 1000 * time.Hour, over: make(chan time.Time)}
-	f := start(t, func(c *apiserver.Config) { c.Serving.ShutdownDelay, c.Clock = held.delay, held })
+	f := start(t, func(c *options.Config) { c.Serving.ShutdownDelay, c.Clock = held.delay, held })
 	client := f.client(t)
 	stopped := make(chan struct{})
 	go func() {
@@ -78,7 +79,7 @@ func TestShutdownDelay(t *testing.T) {
 
 // TestMinRequestTimeout: watches that don't say how long they live end after that and before twice that.
 func TestMinRequestTimeout(t *testing.T) {
-	client := start(t, func(c *apiserver.Config) { c.Serving.MinRequestTimeout = time.Second }).client(t)
+	client := start(t, func(c *options.Config) { c.Serving.MinRequestTimeout = time.Second }).client(t)
 	begun := time.Now()
 	w, err := client.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -94,7 +95,7 @@ func TestMinRequestTimeout(t *testing.T) {
 
 // TestRequestTimeout bounds requests that name no bound, and those that name a longer one.
 func TestRequestTimeout(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) { c.RequestTimeout = time.Second })
+	f := start(t, func(c *options.Config) { c.RequestTimeout = time.Second })
 	for _, query := range []string{"", "?timeout=10m"} {
 		never, write := io.Pipe()
 		defer write.Close()
@@ -120,7 +121,7 @@ func TestRequestTimeout(t *testing.T) {
 
 // TestStreams tells clients how many requests a connection may have.
 func TestStreams(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) { c.Serving.HTTP2Streams = 7 })
+	f := start(t, func(c *options.Config) { c.Serving.HTTP2Streams = 7 })
 	conn, err := tls.Dial("tcp", f.server.Addr().String(), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +150,7 @@ func TestStreams(t *testing.T) {
 // TestGoaway: some requests make their client connect anew, without failing.
 func TestGoaway(t *testing.T) {
 	for chance, want := range map[float64]bool{0: false, 0.02: true} {
-		f := start(t, func(c *apiserver.Config) { c.Serving.GoawayChance = chance })
+		f := start(t, func(c *options.Config) { c.Serving.GoawayChance = chance })
 		protocols := &http.Protocols{}
 		protocols.SetHTTP2(true)
 		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: protocols}
@@ -184,7 +185,7 @@ func TestGoaway(t *testing.T) {
 
 // TestExternalHostname is what clients are told.
 func TestExternalHostname(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) { c.ExternalHostname = "api.example.com" })
+	f := start(t, func(c *options.Config) { c.ExternalHostname = "api.example.com" })
 	for _, path := range []string{"/api", "/.well-known/openid-configuration"} {
 		if text := f.text(t, path); !strings.Contains(text, "api.example.com:") {
 			t.Errorf("%s: got %s", path, text)

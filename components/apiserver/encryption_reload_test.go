@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig/controller"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestKeyIsLostWhileServing: once the file of keys no longer has the one that an object was encrypted with, it can neither be had nor
@@ -31,7 +31,7 @@ func TestKeyIsLostWhileServing(t *testing.T) {
 		}
 	}
 	put(encryptAll)
-	f := start(t, func(c *apiserver.Config) { c.Encryption.File, c.Encryption.Reload = file, true })
+	f := start(t, func(c *options.Config) { c.Encryption.File, c.Encryption.Reload = file, true })
 	secrets := f.client(t).CoreV1().Secrets("default")
 	create := func(name string, finalizers ...string) {
 		t.Helper()

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/encryption"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
@@ -58,11 +58,11 @@ func TestEncryption(t *testing.T) {
 	store := memory.New(nil)
 	t.Cleanup(func() { _ = store.Close() })
 	file := filepath.Join(t.TempDir(), "encryption.yaml")
-	with := func(content string) func(*apiserver.Config) {
+	with := func(content string) func(*options.Config) {
 		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return func(c *apiserver.Config) { c.Store, c.Encryption = store, encryption.Config{File: file} }
+		return func(c *options.Config) { c.Store, c.Encryption = store, encryption.Config{File: file} }
 	}
 	keys := map[string]string{
 		"/registry/secrets/default/x":        "k8s:enc:aesgcm:v1:old:",
@@ -125,7 +125,7 @@ resources: [
 	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := start(t, func(c *apiserver.Config) { c.Encryption.File = file })
+	f := start(t, func(c *options.Config) { c.Encryption.File = file })
 	client, err := rest.HTTPClientFor(f.as("admin"))
 	if err != nil {
 		t.Fatal(err)

@@ -19,14 +19,15 @@ import (
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
-func fair(c *apiserver.Config) {
+func fair(c *options.Config) {
 	c.PriorityAndFairness, c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight = true, 4, 4
 }
 
 func TestFairnessNeedsSeats(t *testing.T) {
-	_, err := apiserver.New(apiserver.Config{Storage: apiserver.StorageMemory, PriorityAndFairness: true})
+	_, err := apiserver.New(options.Config{Storage: options.StorageMemory, PriorityAndFairness: true})
 	if err == nil || !strings.Contains(err.Error(), "--max-requests-inflight") {
 		t.Errorf("error %v", err)
 	}
@@ -246,7 +247,7 @@ func TestFairnessBorrows(t *testing.T) {
 
 // TestWatchesHoldNoSeats: watches that have begun don't keep others out, however many there are.
 func TestWatchesHoldNoSeats(t *testing.T) {
-	f := start(t, fair, func(c *apiserver.Config) { c.AuthorizationModes = []string{"AlwaysAllow"} })
+	f := start(t, fair, func(c *options.Config) { c.AuthorizationModes = []string{"AlwaysAllow"} })
 	alice := kubernetes.NewForConfigOrDie(f.as("alice"))
 	for range 40 {
 		w, err := alice.CoreV1().ConfigMaps("default").Watch(t.Context(), metav1.ListOptions{})

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -30,7 +30,7 @@ func (s raced) Delete(ctx context.Context, key string, expected int64) (int64, e
 func TestLastFinalizerTwice(t *testing.T) {
 	store := raced{memory.New(nil)}
 	t.Cleanup(func() { _ = store.Close() })
-	leases := start(t, func(c *apiserver.Config) { c.Storage, c.Store = "", store }).client(t).CoordinationV1().Leases("default")
+	leases := start(t, func(c *options.Config) { c.Storage, c.Store = "", store }).client(t).CoordinationV1().Leases("default")
 	l, err := leases.Create(t.Context(), &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "a", Finalizers: []string{"a/b"}}}, metav1.CreateOptions{})
 	if err == nil {
 		err = leases.Delete(t.Context(), "a", metav1.DeleteOptions{})

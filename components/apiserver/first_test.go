@@ -12,13 +12,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestLoopbackIsNoEndpoint: as with upstream, a server that only this machine reaches (envtest's) has its Service, but
 // validation refuses endpoints on the loopback.
 func TestLoopbackIsNoEndpoint(t *testing.T) {
-	client := start(t, func(c *apiserver.Config) { c.AdvertiseAddress = net.IPv4(127, 0, 0, 1) }).client(t)
+	client := start(t, func(c *options.Config) { c.AdvertiseAddress = net.IPv4(127, 0, 0, 1) }).client(t)
 	service, err := client.CoreV1().Services("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
 	if err != nil || service.Spec.ClusterIP != "10.0.0.1" {
 		t.Fatalf("got %+v, %v", service.Spec, err)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // fixture is a server on the memory store, reached over TLS.
@@ -20,15 +21,15 @@ type fixture struct {
 	stop   func()
 }
 
-func start(t testing.TB, change ...func(*apiserver.Config)) *fixture {
+func start(t testing.TB, change ...func(*options.Config)) *fixture {
 	t.Helper()
 	tokens := filepath.Join(t.TempDir(), "tokens.csv")
 	lines := "admin,admin,1,\"system:masters\"\nalice,alice,2,\"dev\"\n"
 	if err := os.WriteFile(tokens, []byte(lines), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config := apiserver.Config{
-		Storage: apiserver.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), TokenAuthFile: tokens,
+	config := options.Config{
+		Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), TokenAuthFile: tokens,
 		AuthorizationModes: []string{"Node", "RBAC"},
 	}
 	for _, f := range change {
@@ -87,7 +88,7 @@ func (f *fixture) clientOf(t *testing.T, config *rest.Config) kubernetes.Interfa
 }
 
 // withoutServiceAccounts lets pods be created where no controller makes accounts.
-func withoutServiceAccounts(c *apiserver.Config) { c.DisableAdmission = []string{"ServiceAccount"} }
+func withoutServiceAccounts(c *options.Config) { c.DisableAdmission = []string{"ServiceAccount"} }
 
 // eventually waits until check holds.
 func eventually(t *testing.T, what string, check func() bool) {

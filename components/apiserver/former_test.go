@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -32,7 +32,7 @@ func TestStoredInFormerVersions(t *testing.T) {
 	if _, err := store.Create(t.Context(), key, []byte(old), 0); err != nil {
 		t.Fatal(err)
 	}
-	f := start(t, func(c *apiserver.Config) { c.Store = store })
+	f := start(t, func(c *options.Config) { c.Store = store })
 	client := f.client(t).AdmissionregistrationV1().ValidatingWebhookConfigurations()
 	shown, err := client.Get(t.Context(), "w", metav1.GetOptions{})
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/internal/certs"
 )
 
@@ -37,7 +37,7 @@ func TestGatesOfCertificates(t *testing.T) {
 	}
 	shown := withUID(t, authority, "system:node:n1", "7")
 	for _, usual := range []bool{true, false} {
-		f := start(t, func(c *apiserver.Config) {
+		f := start(t, func(c *options.Config) {
 			c.ClientCAFile, c.EnableAdmission = file, []string{"NodeRestriction"}
 			c.FeatureGates = map[string]bool{"AllowParsingUserUIDFromCertAuth": usual, "AllowInsecureKubeletCertificateSigningRequests": !usual}
 		})

@@ -26,6 +26,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/aggregation/aggregationtest"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/internal/certs"
 )
 
@@ -190,7 +191,7 @@ func TestGateRemoteRequestHeaderUID(t *testing.T) {
 	}
 	for _, on := range []bool{true, false} {
 		t.Run(fmt.Sprint(on), func(t *testing.T) {
-			a := startAggregated(t, gated(map[string]bool{"RemoteRequestHeaderUID": on}), func(c *apiserver.Config) {
+			a := startAggregated(t, gated(map[string]bool{"RemoteRequestHeaderUID": on}), func(c *options.Config) {
 				c.RequestHeader.ClientCAFile, c.RequestHeader.UsernameHeaders = file, []string{"X-Remote-User"}
 				if on {
 					c.RequestHeader.UIDHeaders = []string{"X-Id", "X-Remote-Uid"}
@@ -233,7 +234,7 @@ func TestGateRemoteRequestHeaderUID(t *testing.T) {
 			}
 		})
 	}
-	config := apiserver.Config{Storage: apiserver.StorageMemory, FeatureGates: map[string]bool{"RemoteRequestHeaderUID": false}}
+	config := options.Config{Storage: options.StorageMemory, FeatureGates: map[string]bool{"RemoteRequestHeaderUID": false}}
 	config.RequestHeader.UIDHeaders = []string{"X-Remote-Uid"}
 	if _, err := apiserver.New(config); err == nil || !strings.Contains(err.Error(), `--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled`) {
 		t.Errorf("headers that aren't read: %v", err)

@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -27,7 +27,7 @@ func TestGateRelaxedServiceNameValidation(t *testing.T) {
 	store := memory.New(clock.RealClock{})
 	t.Cleanup(func() { _ = store.Close() })
 	for _, on := range []bool{true, false} {
-		f := start(t, func(c *apiserver.Config) { c.Store = store }, gated(map[string]bool{"RelaxedServiceNameValidation": on}))
+		f := start(t, func(c *options.Config) { c.Store = store }, gated(map[string]bool{"RelaxedServiceNameValidation": on}))
 		client := f.client(t)
 		judge := func(what string, err error, field string) {
 			t.Helper()

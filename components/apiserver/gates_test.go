@@ -18,14 +18,14 @@ import (
 	features "k8s.io/client-go/features/testing"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/serial"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
-func gated(set map[string]bool) func(*apiserver.Config) {
-	return func(c *apiserver.Config) { c.FeatureGates = set }
+func gated(set map[string]bool) func(*options.Config) {
+	return func(c *options.Config) { c.FeatureGates = set }
 }
 
 // with asks with headers, given in pairs; the body is read, and decompressed by nobody.
@@ -63,7 +63,7 @@ func TestGateCBOR(t *testing.T) {
 	features.SetFeatureDuringTest(t, clientfeatures.ClientsAllowCBOR, true)
 	features.SetFeatureDuringTest(t, clientfeatures.ClientsPreferCBOR, true)
 	store := memory.New(clock.RealClock{})
-	f := startDynamic(t, gated(map[string]bool{"CBORServingAndStorage": true}), func(c *apiserver.Config) { c.Store = store })
+	f := startDynamic(t, gated(map[string]bool{"CBORServingAndStorage": true}), func(c *options.Config) { c.Store = store })
 	f.define(t, widgetDefinition(t))
 	spoken := &mediaTypes{}
 	config := f.as("admin")

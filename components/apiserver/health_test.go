@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // upstreamsHooks are of a server that passes requests on to others and to extension servers.
@@ -50,7 +50,7 @@ var upstreamsHooks = []string{
 
 // TestHealthNames: monitoring finds the checks by upstream's names, and in its order.
 func TestHealthNames(t *testing.T) {
-	f := start(t, inOneCluster(t), func(c *apiserver.Config) {
+	f := start(t, inOneCluster(t), func(c *options.Config) {
 		c.PriorityAndFairness, c.MaxRequestsInFlight, c.MaxMutatingRequestsInFlight = true, 400, 200
 	})
 	names := func(path string) []string {
@@ -82,7 +82,7 @@ func TestHealthNames(t *testing.T) {
 
 // TestHealthNamesOfLess: what a server does without isn't told of.
 func TestHealthNamesOfLess(t *testing.T) {
-	f := start(t, gated(map[string]bool{"APIServerIdentity": false, "UnknownVersionInteroperabilityProxy": false}), func(c *apiserver.Config) {
+	f := start(t, gated(map[string]bool{"APIServerIdentity": false, "UnknownVersionInteroperabilityProxy": false}), func(c *options.Config) {
 		c.AuthorizationModes = []string{"AlwaysAllow"}
 	})
 	body, err := f.client(t).Discovery().RESTClient().Get().AbsPath("/livez").Param("verbose", "").DoRaw(t.Context())
@@ -103,7 +103,7 @@ func TestHealthNamesOfLess(t *testing.T) {
 
 // TestFirstObjectsOfLess: roles are written where somebody asks for them, flow schemas and priority levels by every server.
 func TestFirstObjectsOfLess(t *testing.T) {
-	client := start(t, func(c *apiserver.Config) { c.AuthorizationModes = []string{"AlwaysAllow"} }).client(t)
+	client := start(t, func(c *options.Config) { c.AuthorizationModes = []string{"AlwaysAllow"} }).client(t)
 	roles, err := client.RbacV1().ClusterRoles().List(t.Context(), metav1.ListOptions{})
 	if err != nil || len(roles.Items) > 0 {
 		t.Errorf("%d roles, %v", len(roles.Items), err)

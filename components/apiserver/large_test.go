@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage/etcdtest"
 )
 
@@ -26,8 +26,8 @@ func large(name string) *corev1.ConfigMap {
 // TestTooLargeWithManagedFields: who owns what is given up for an object that is too large with it, but not by an apply,
 // whose business it is.
 func TestTooLargeWithManagedFields(t *testing.T) {
-	for name, change := range map[string]func(*apiserver.Config){
-		"memory": func(*apiserver.Config) {},
+	for name, change := range map[string]func(*options.Config){
+		"memory": func(*options.Config) {},
 		"etcd":   onEtcdAt(etcdtest.Start(t)),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func tooLargeWithManagedFields(t *testing.T, client kubernetes.Interface) {
 func TestEtcdPrefix(t *testing.T) {
 	endpoint, key := etcdtest.Start(t), withSigningKey(t)
 	for i, prefix := range []string{"a/registry", "/a/registry", "/a/registry/"} {
-		f := start(t, onEtcdAt(endpoint), key, func(c *apiserver.Config) { c.EtcdPrefix = prefix })
+		f := start(t, onEtcdAt(endpoint), key, func(c *options.Config) { c.EtcdPrefix = prefix })
 		maps := f.client(t).CoreV1().ConfigMaps("default")
 		if _, err := maps.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("cm-", i)}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

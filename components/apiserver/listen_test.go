@@ -5,20 +5,22 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestSharing: what a port may be shared with is said to the kernel.
 func TestSharing(t *testing.T) {
 	for name, c := range map[string]struct {
-		serving Serving
+		serving options.Serving
 		option  int
 		want    int
 	}{
-		"nothing":       {Serving{}, unix.SO_REUSEPORT, 0},
-		"other servers": {Serving{PermitPortSharing: true}, unix.SO_REUSEPORT, 1},
-		"former ones":   {Serving{PermitAddressSharing: true}, unix.SO_REUSEADDR, 1},
+		"nothing":       {options.Serving{}, unix.SO_REUSEPORT, 0},
+		"other servers": {options.Serving{PermitPortSharing: true}, unix.SO_REUSEPORT, 1},
+		"former ones":   {options.Serving{PermitAddressSharing: true}, unix.SO_REUSEADDR, 1},
 	} {
-		listener, err := c.serving.listen("127.0.0.1:0")
+		listener, err := listen(c.serving, "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,11 +10,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestSelf: the server's parts can be its clients, and read its caches through informers.
 func TestSelf(t *testing.T) {
-	s, err := New(Config{Storage: StorageMemory, AuthorizationModes: []string{"RBAC"}})
+	s, err := New(options.Config{Storage: options.StorageMemory, AuthorizationModes: []string{"RBAC"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,14 +7,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestStorageVersionMigrations: they are served if both the gate and --runtime-config say so.
 func TestStorageVersionMigrations(t *testing.T) {
 	const role = "system:controller:storage-version-migrator-controller"
 	for _, gate := range []bool{true, false} {
-		f := start(t, func(c *apiserver.Config) {
+		f := start(t, func(c *options.Config) {
 			c.FeatureGates = map[string]bool{"StorageVersionMigrator": gate}
 			if gate {
 				c.RuntimeConfig = map[string]string{"storagemigration.k8s.io/v1beta1": "true"}

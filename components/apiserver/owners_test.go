@@ -9,13 +9,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/aggregation/aggregationtest"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestOwnersElsewhere: owners may be of kinds that extension servers have, of whose resources admission asks.
 func TestOwnersElsewhere(t *testing.T) {
-	a := startAggregated(t, func(c *apiserver.Config) { c.EnableAdmission = []string{"OwnerReferencesPermissionEnforcement"} })
+	a := startAggregated(t, func(c *options.Config) { c.EnableAdmission = []string{"OwnerReferencesPermissionEnforcement"} })
 	a.register(t)
 	c, alice := a.client(t), a.clientOf(t, a.as("alice"))
 	allow := func(name string, rule rbacv1.PolicyRule) {

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestPatchNamesAnotherVersion: what a merge patch or a JSON patch makes is read as the version that it then says it is of, whatever the
@@ -63,7 +63,7 @@ func TestPatchNamesAnotherVersion(t *testing.T) {
 
 // TestWhiteSpaceAndVersions: to who manages fields in another version, other white space in parameters is no change; to the request it is.
 func TestWhiteSpaceAndVersions(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) { c.RuntimeConfig = map[string]string{"resource.k8s.io/v1beta2": "true"} })
+	f := start(t, func(c *options.Config) { c.RuntimeConfig = map[string]string{"resource.k8s.io/v1beta2": "true"} })
 	class := func(version, parameters string) string {
 		return `{"apiVersion":"resource.k8s.io/` + version + `","kind":"DeviceClass","metadata":{"name":"c"},"spec":{"config":[{"opaque":{"driver":"d.io","parameters":` + parameters + `}}]}}`
 	}
@@ -89,7 +89,7 @@ func TestWhiteSpaceAndVersions(t *testing.T) {
 
 // TestTrustBundleWithFaults: what is wrong with the name is told before what is wrong with the rest of the metadata.
 func TestTrustBundleWithFaults(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) {
+	f := start(t, func(c *options.Config) {
 		c.RuntimeConfig, c.FeatureGates = map[string]string{"certificates.k8s.io/v1beta1": "true"}, map[string]bool{"ClusterTrustBundle": true}
 	})
 	const bundle = `{"apiVersion":"certificates.k8s.io/v1beta1","kind":"ClusterTrustBundle","metadata":{"name":"a:b","labels":{"A B":"c"}},"spec":{"trustBundle":"x"}}`

@@ -14,13 +14,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 	"quintet.dev/quintet/internal/certs"
 )
 
 // inOneCluster is what servers of one cluster have in common.
-func inOneCluster(t *testing.T) func(*apiserver.Config) {
+func inOneCluster(t *testing.T) func(*options.Config) {
 	t.Helper()
 	authority, err := certs.NewAuthority("front")
 	if err != nil {
@@ -42,7 +42,7 @@ func inOneCluster(t *testing.T) func(*apiserver.Config) {
 	}
 	store := memory.New(clock.RealClock{})
 	t.Cleanup(func() { _ = store.Close() })
-	return func(c *apiserver.Config) {
+	return func(c *options.Config) {
 		c.Store = store
 		c.ServiceAccountSigningKey, c.ServiceAccountKeyFiles = key, []string{key}
 		c.ProxyClientCert, c.ProxyClientKey, c.TLSCertFile, c.TLSKeyFile = proxyCert, proxyKey, servingCert, servingKey
@@ -55,8 +55,8 @@ func inOneCluster(t *testing.T) func(*apiserver.Config) {
 // TestPeers: a server that lacks a group version passes requests for it on to one that has it, and tells of it.
 func TestPeers(t *testing.T) {
 	cluster := inOneCluster(t)
-	older := start(t, cluster, func(c *apiserver.Config) { c.Identity = "older" })
-	newer := start(t, cluster, func(c *apiserver.Config) {
+	older := start(t, cluster, func(c *options.Config) { c.Identity = "older" })
+	newer := start(t, cluster, func(c *options.Config) {
 		c.Identity, c.FeatureGates = "newer", map[string]bool{"StorageVersionMigrator": true}
 		c.RuntimeConfig = map[string]string{"storagemigration.k8s.io/v1beta1": "true"}
 	})
@@ -120,8 +120,8 @@ func TestPeers(t *testing.T) {
 // TestPeersUnreachable: the address of a server that doesn't answer, and requests that were passed on before.
 func TestPeersUnreachable(t *testing.T) {
 	cluster := inOneCluster(t)
-	older := start(t, cluster, func(c *apiserver.Config) { c.Identity = "older" })
-	start(t, cluster, func(c *apiserver.Config) {
+	older := start(t, cluster, func(c *options.Config) { c.Identity = "older" })
+	start(t, cluster, func(c *options.Config) {
 		c.Identity, c.FeatureGates = "newer", map[string]bool{"StorageVersionMigrator": true}
 		c.RuntimeConfig = map[string]string{"storagemigration.k8s.io/v1beta1": "true"}
 		c.Peers.AdvertisePort = "1" // where nobody is

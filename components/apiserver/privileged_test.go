@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestAllowPrivileged: the flag decides of new pods, and of containers that come into others later.
 func TestAllowPrivileged(t *testing.T) {
 	const debugger = `{"spec":{"ephemeralContainers":[{"name":"d","image":"i","securityContext":{"privileged":true}}]}}`
 	for _, allowed := range []bool{true, false} {
-		f := start(t, withoutServiceAccounts, func(c *apiserver.Config) { c.AllowPrivileged = allowed })
+		f := start(t, withoutServiceAccounts, func(c *options.Config) { c.AllowPrivileged = allowed })
 		pods := f.client(t).CoreV1().Pods("default")
 		create := func(name string, privileged bool) error {
 			_, err := pods.Create(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.PodSpec{

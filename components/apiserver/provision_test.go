@@ -11,12 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestNamespacesAreProvided: a namespace that comes with its first object passes admission itself, as who makes one by hand knows it.
 func TestNamespacesAreProvided(t *testing.T) {
-	f, h := start(t, func(c *apiserver.Config) { c.EnableAdmission = []string{"NamespaceAutoProvision"} }), newHooks(t)
+	f, h := start(t, func(c *options.Config) { c.EnableAdmission = []string{"NamespaceAutoProvision"} }), newHooks(t)
 	c := f.client(t)
 	h.answer["label"] = func(q *admissionv1.AdmissionRequest, r *admissionv1.AdmissionResponse) {
 		if q.Name == "refused" {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/internal/certs"
 )
 
@@ -91,7 +91,7 @@ func TestAuthoritiesChange(t *testing.T) {
 		return pair
 	}
 	clients, proxies, nextClients, nextProxies := authority("clients"), authority("proxies"), authority("next clients"), authority("next proxies")
-	f := start(t, func(c *apiserver.Config) {
+	f := start(t, func(c *options.Config) {
 		c.ClientCAFile, c.RequestHeader.ClientCAFile = file("clients.crt", clients.Cert), file("proxies.crt", proxies.Cert)
 		c.RequestHeader.UsernameHeaders, c.RequestHeader.GroupHeaders = []string{"X-Remote-User"}, []string{"X-Remote-Group"}
 	})

@@ -13,13 +13,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestServedVersions: what --runtime-config asks for is served and told of, and nothing else; what was written in one version is there
 // in all.
 func TestServedVersions(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) {
+	f := start(t, func(c *options.Config) {
 		c.RuntimeConfig = map[string]string{"resource.k8s.io/v1beta1": "true", "storage.k8s.io/v1beta1/volumeattributesclasses": "true"}
 	})
 	client := f.client(t)
@@ -90,7 +90,7 @@ func TestServedVersions(t *testing.T) {
 
 // TestLeftOutVersions: what is GA may be left out, a version or a resource; what is stored of it stays, and its other versions are there.
 func TestLeftOutVersions(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) {
+	f := start(t, func(c *options.Config) {
 		c.RuntimeConfig = map[string]string{"batch/v1": "false", "apps/v1/deployments": "false", "events.k8s.io/v1": "false", "autoscaling/v2": "false"}
 	})
 	for path, want := range map[string]int{
@@ -115,7 +115,7 @@ func TestLeftOutVersions(t *testing.T) {
 
 // TestNoBudgets: without disruption budgets nothing can be evicted that they might be about; what they never are about still can.
 func TestNoBudgets(t *testing.T) {
-	f := start(t, withoutServiceAccounts, func(c *apiserver.Config) {
+	f := start(t, withoutServiceAccounts, func(c *options.Config) {
 		c.RuntimeConfig = map[string]string{"policy/v1": "false", "certificates.k8s.io/v1": "false"}
 	})
 	pods := f.client(t).CoreV1().Pods("default")

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
@@ -48,7 +48,7 @@ func written(t *testing.T, c kubernetes.Interface) []string {
 func TestAllocationUnderRaces(t *testing.T) {
 	store := memory.New(clock.RealClock{})
 	t.Cleanup(func() { _ = store.Close() })
-	small := func(c *apiserver.Config) {
+	small := func(c *options.Config) {
 		c.Store = store
 		c.ServiceClusterIPRange, c.ServiceNodePortRange = "10.96.0.0/29", "30000-30003" // six addresses, one for kubernetes
 	}
@@ -91,7 +91,7 @@ func TestAllocationUnderRaces(t *testing.T) {
 func TestRepairsAreTold(t *testing.T) {
 	store := memory.New(clock.RealClock{})
 	t.Cleanup(func() { _ = store.Close() })
-	shared := func(c *apiserver.Config) { c.Store = store }
+	shared := func(c *options.Config) { c.Store = store }
 	first := start(t, shared)
 	client := first.client(t)
 	s, err := client.CoreV1().Services("default").Create(t.Context(), nodePortService("lost"), metav1.CreateOptions{})

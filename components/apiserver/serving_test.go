@@ -20,7 +20,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 	"quintet.dev/quintet/internal/certs"
@@ -59,7 +59,7 @@ func (f *fixture) text(t *testing.T, path string) string {
 
 // TestEdge: what browsers and proxies ask of a server, whoever uses them.
 func TestEdge(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) {
+	f := start(t, func(c *options.Config) {
 		c.Serving.CORSAllowedOrigins = []string{`^https://console\.example\.com$`}
 		c.Serving.HSTS = []string{"max-age=31536000", "includeSubDomains"}
 		c.Serving.HTTP2Streams = 10
@@ -90,7 +90,7 @@ func (f *fixture) handshake(config *tls.Config) (tls.ConnectionState, error) {
 }
 
 func TestHandshakes(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) {
+	f := start(t, func(c *options.Config) {
 		c.Serving.Handshakes.MinVersion, c.Serving.Handshakes.NoHTTP2 = "VersionTLS13", true
 		c.Serving.Handshakes.Curves = []int32{int32(tls.X25519)}
 	})
@@ -108,7 +108,7 @@ func TestHandshakes(t *testing.T) {
 		return strings.Contains(f.text(t, "/metrics"), "\napiserver_tls_handshake_errors_total 2\n")
 	})
 	const only = "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"
-	f = start(t, func(c *apiserver.Config) { c.Serving.Handshakes.CipherSuites = []string{only} })
+	f = start(t, func(c *options.Config) { c.Serving.Handshakes.CipherSuites = []string{only} })
 	if _, err := f.handshake(&tls.Config{MaxVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}); err == nil {
 		t.Error("a cipher that isn't listed is spoken")
 	}
@@ -145,7 +145,7 @@ func TestCertificatesByName(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f := start(t, func(c *apiserver.Config) {
+	f := start(t, func(c *options.Config) {
 		c.TLSCertFile, c.TLSKeyFile = files("default", "default.example.com")
 		c.Serving.SNI = sni
 	})
@@ -164,7 +164,7 @@ func TestCertificatesByName(t *testing.T) {
 
 // TestMetrics: those that dashboards ask for are there, with upstream's names and labels.
 func TestMetrics(t *testing.T) {
-	f := start(t, withoutServiceAccounts, func(c *apiserver.Config) { c.DisabledMetrics = []string{"apiserver_resource_objects"} })
+	f := start(t, withoutServiceAccounts, func(c *options.Config) { c.DisabledMetrics = []string{"apiserver_resource_objects"} })
 	client := f.client(t)
 	watch, err := client.CoreV1().Pods("default").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -215,7 +215,7 @@ func TestMetrics(t *testing.T) {
 func TestStoredAsJSON(t *testing.T) {
 	store := memory.New(clock.RealClock{})
 	t.Cleanup(func() { _ = store.Close() })
-	f := start(t, func(c *apiserver.Config) { c.Store = store })
+	f := start(t, func(c *options.Config) { c.Store = store })
 	create := func(f *fixture, name string) {
 		if _, err := f.client(t).CoreV1().ConfigMaps("default").Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -223,7 +223,7 @@ func TestStoredAsJSON(t *testing.T) {
 	}
 	create(f, "a")
 	f.stop()
-	f = start(t, func(c *apiserver.Config) { c.Store, c.StorageMediaType = store, "application/json" })
+	f = start(t, func(c *options.Config) { c.Store, c.StorageMediaType = store, "application/json" })
 	create(f, "b")
 	const roles = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
 	for _, path := range []string{roles, roles + "/r"} { // in protobuf, what is empty is nothing
@@ -248,8 +248,8 @@ func TestStoredAsJSON(t *testing.T) {
 
 // TestServiceKubernetes as flags want it.
 func TestServiceKubernetes(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) {
-		c.AdvertiseAddress, c.EndpointReconciler, c.KubernetesNodePort = net.IPv4(192, 0, 2, 1), apiserver.EndpointsByNobody, 30443
+	f := start(t, func(c *options.Config) {
+		c.AdvertiseAddress, c.EndpointReconciler, c.KubernetesNodePort = net.IPv4(192, 0, 2, 1), options.EndpointsUnmanaged, 30443
 		c.ExternalHostname = "api.example.com"
 	})
 	service, err := f.client(t).CoreV1().Services("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
@@ -267,7 +267,7 @@ func TestServiceKubernetes(t *testing.T) {
 // TestDebugSocket serves profiles without asking who wants them.
 func TestDebugSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "debug.sock")
-	start(t, func(c *apiserver.Config) { c.DebugSocket = path })
+	start(t, func(c *options.Config) { c.DebugSocket = path })
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", path)
 	}}}
@@ -288,7 +288,7 @@ func TestDebugSocket(t *testing.T) {
 func TestAServerThatEndsLeaves(t *testing.T) {
 	store := memory.New(clock.RealClock{})
 	t.Cleanup(func() { _ = store.Close() })
-	f := start(t, func(c *apiserver.Config) { c.Store, c.AdvertiseAddress = store, net.IPv4(192, 0, 2, 1) })
+	f := start(t, func(c *options.Config) { c.Store, c.AdvertiseAddress = store, net.IPv4(192, 0, 2, 1) })
 	addresses := func(f *fixture) (n int) {
 		e, err := f.client(t).CoreV1().Endpoints("default").Get(t.Context(), "kubernetes", metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
@@ -307,7 +307,7 @@ func TestAServerThatEndsLeaves(t *testing.T) {
 	if all, err := store.List(t.Context(), storage.Range{Prefix: "/registry/leases/kube-system/apiserver-"}); err != nil || len(all.Items) != 0 {
 		t.Errorf("its Lease is still there: %v, %v", all, err)
 	}
-	f = start(t, func(c *apiserver.Config) { c.Store, c.EndpointReconciler = store, apiserver.EndpointsByNobody })
+	f = start(t, func(c *options.Config) { c.Store, c.EndpointReconciler = store, options.EndpointsUnmanaged })
 	if n := addresses(f); n != 0 {
 		t.Errorf("%d addresses after it has ended", n)
 	}

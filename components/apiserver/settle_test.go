@@ -11,6 +11,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/aggregation"
 	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/objects"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // unfed is a store that tells of no changes.
@@ -25,7 +26,7 @@ func (u unfed) Feed(context.Context, schema.GroupResource, func(old, new kinds.O
 
 // TestFailedPartEndsTheServer: a server that has become ready does not go on without one of its parts, and says what failed.
 func TestFailedPartEndsTheServer(t *testing.T) {
-	s, err := New(Config{Storage: StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}})
+	s, err := New(options.Config{Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}})
 	if err != nil {
 		t.Fatal(err)
 	}

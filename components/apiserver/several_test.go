@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage/etcdtest"
 	"quintet.dev/quintet/internal/certs"
 )
@@ -38,9 +38,9 @@ func keyFile(t *testing.T) string {
 // comes back meanwhile, and nothing is ever given twice. All that services have is written down as theirs.
 func TestServersShareAddresses(t *testing.T) {
 	endpoint, key := etcdtest.Start(t), keyFile(t)
-	onEtcd := func(c *apiserver.Config) {
+	onEtcd := func(c *options.Config) {
 		c.ServiceAccountSigningKey, c.ServiceAccountKeyFiles = key, []string{key}
-		c.Storage, c.EtcdServers = apiserver.StorageEtcd, []string{endpoint}
+		c.Storage, c.EtcdServers = options.StorageEtcd, []string{endpoint}
 		c.ServiceClusterIPRange, c.ServiceNodePortRange = "10.96.0.0/27", "30000-30049"
 	}
 	var work sync.WaitGroup

@@ -1,11 +1,9 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"regexp"
-	"strings"
 	"time"
 
 	"quintet.dev/quintet/components/apiserver/tokens"
@@ -15,20 +13,6 @@ import (
 
 // longestExtension is how long tokens live at most that outlive what was asked for.
 const longestExtension = 365 * 24 * time.Hour
-
-var abstractSocket = regexp.MustCompile(`^@([a-zA-Z0-9_-]+\.)*[a-zA-Z0-9_-]+$`)
-
-func (c *Config) checkSigningEndpoint() error {
-	endpoint := c.ServiceAccountSigningEndpoint
-	switch {
-	case endpoint == "":
-	case c.ServiceAccountSigningKey != "" || len(c.ServiceAccountKeyFiles) > 0:
-		return errors.New("can't set `--service-account-signing-key-file` and/or `--service-account-key-file` with `--service-account-signing-endpoint` (They are mutually exclusive)")
-	case strings.HasPrefix(endpoint, "@") && !abstractSocket.MatchString(endpoint):
-		return fmt.Errorf("invalid value %q passed for `--service-account-signing-endpoint`, when prefixed with @ must be a valid abstract socket name", endpoint)
-	}
-	return nil
-}
 
 // makeRemoteTokens has tokens signed by another process, which also says how long they may live.
 func (s *Server) makeRemoteTokens(config tokens.Config) error {
@@ -48,7 +32,7 @@ func (s *Server) makeRemoteTokens(config tokens.Config) error {
 		return fmt.Errorf("service-account-max-token-expiration cannot be set longer than the token expiration supported by service-account-signing-endpoint: %s > %s",
 			config.MaxExpiration, longest)
 	}
-	orElse(&config.MaxExpiration, longest)
+	config.MaxExpiration = cmp.Or(config.MaxExpiration, longest)
 	config.ExtendedLife = min(longest, longestExtension)
 	config.Remote = s.signer
 	if s.tokens, err = tokens.New(config); err != nil {

@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestStopsBeforeItIsReady ends servers at every moment of their start.
 func TestStopsBeforeItIsReady(t *testing.T) {
 	for delay := time.Duration(0); delay < 20*time.Millisecond; delay += time.Millisecond {
-		config := apiserver.Config{Storage: apiserver.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1),
+		config := options.Config{Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1),
 			AuthorizationModes: []string{"Node", "RBAC"}}
 		fair(&config)
 		server, err := apiserver.New(config)

@@ -15,14 +15,14 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/embed"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/etcdtest"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
 
-func onEtcdAt(endpoint string) func(*apiserver.Config) {
-	return func(c *apiserver.Config) { c.Storage, c.EtcdServers = apiserver.StorageEtcd, []string{endpoint} }
+func onEtcdAt(endpoint string) func(*options.Config) {
+	return func(c *options.Config) { c.Storage, c.EtcdServers = options.StorageEtcd, []string{endpoint} }
 }
 
 const configMaps = "/api/v1/namespaces/default/configmaps"
@@ -102,7 +102,7 @@ func (s *silent) Create(ctx context.Context, key string, value []byte, ttl time.
 func TestStoreIsSilent(t *testing.T) {
 	store := &silent{Store: memory.New(nil)}
 	t.Cleanup(func() { _ = store.Close() })
-	f := start(t, func(c *apiserver.Config) { c.Store = store }, withSigningKey(t))
+	f := start(t, func(c *options.Config) { c.Store = store }, withSigningKey(t))
 	voice := make(chan struct{})
 	store.quiet.Store(&voice)
 	const timeout = `{"metadata":{},"status":"Failure","message":"Timeout: request did not complete within the allotted timeout","reason":"Timeout","details":{},"code":504}`
@@ -215,7 +215,7 @@ func (h held) Write(p []byte) (int, error) {
 // needs no answer is served meanwhile, and all is when it answers again.
 func TestStoreStalls(t *testing.T) {
 	l := linkTo(t, etcdtest.Start(t))
-	f := start(t, onEtcdAt("http://"+l.Addr().String()), withSigningKey(t), func(c *apiserver.Config) {
+	f := start(t, onEtcdAt("http://"+l.Addr().String()), withSigningKey(t), func(c *options.Config) {
 		c.EtcdHealthTimeout, c.EtcdReadyTimeout = 50*time.Millisecond, 50*time.Millisecond
 	})
 	json := []string{"Content-Type", "application/json"}

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
-	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -193,7 +193,7 @@ func TestStoredForms(t *testing.T) {
 	list := goldens(t)
 	store := memory.New(nil)
 	t.Cleanup(func() { _ = store.Close() })
-	f := start(t, func(c *apiserver.Config) { c.Store = store; everything(c) })
+	f := start(t, func(c *options.Config) { c.Store = store; everything(c) })
 	client := newGoldenClient(t, f)
 	client.do(t, http.MethodPost, "/api/v1/namespaces", []byte(`{"metadata":{"name":"golden-quota"}}`))
 	created := make([]*unstructured.Unstructured, len(list))
@@ -214,7 +214,7 @@ func TestStoredForms(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	client = newGoldenClient(t, start(t, func(c *apiserver.Config) { c.Store = other; everything(c) }))
+	client = newGoldenClient(t, start(t, func(c *options.Config) { c.Store = other; everything(c) }))
 	for i, g := range list {
 		code, got := client.do(t, http.MethodGet, g.Path+"/"+g.Object.GetName(), nil)
 		want := created[i]
@@ -232,7 +232,7 @@ func TestStoredForms(t *testing.T) {
 }
 
 // everything makes a server serve all that it can.
-func everything(c *apiserver.Config) {
+func everything(c *options.Config) {
 	c.ServiceClusterIPRange = "10.96.0.0/16"
 	c.RuntimeConfig = map[string]string{"api/all": "true"}
 	c.FeatureGates = map[string]bool{"ClusterTrustBundle": true, "StorageVersionMigrator": true}

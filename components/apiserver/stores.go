@@ -2,12 +2,9 @@ package apiserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,6 +13,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/kinds"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/etcd"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
@@ -32,36 +30,6 @@ type place struct {
 	caches    *cache.Set
 
 	replaceable func(schema.GroupResource) bool // as of cache.Config
-}
-
-var errOverride = errors.New("--etcd-servers-overrides invalid, must be of format: group/resource#servers, where servers are URLs, semicolon separated")
-
-// overrides are the places that the configuration names, one for each set of servers, in the order in which these come first.
-func (c *Config) overrides() ([]*place, error) {
-	var places []*place
-	for _, text := range c.EtcdServersOverrides {
-		parts := strings.Split(text, "#")
-		if len(parts) != 2 {
-			return nil, errOverride
-		}
-		names, servers := strings.Split(parts[0], "/"), strings.Split(parts[1], ";")
-		if len(names) != 2 || slices.Contains(servers, "") {
-			return nil, errOverride
-		}
-		resource := schema.GroupResource{Group: names[0], Resource: names[1]}
-		same := slices.IndexFunc(places, func(p *place) bool {
-			return slices.Equal(slices.Sorted(slices.Values(p.servers)), slices.Sorted(slices.Values(servers)))
-		})
-		if same < 0 {
-			same = len(places)
-			places = append(places, &place{servers: servers})
-		}
-		places[same].resources = append(places[same].resources, resource)
-	}
-	if len(places) > 0 && (c.Storage != StorageEtcd || c.Store != nil) {
-		return nil, errors.New("--etcd-servers-overrides needs --storage-backend=etcd3")
-	}
-	return places, nil
 }
 
 // placeOf is where a resource is kept that has any of these names.
@@ -139,7 +107,7 @@ func (s *Server) openStore() error {
 	switch {
 	case s.config.Store != nil:
 		first.opened = s.config.Store
-	case s.config.Storage == StorageMemory:
+	case s.config.Storage == options.StorageMemory:
 		// The time in microseconds is beyond every revision that a former server gave out: none writes that fast.
 		first.opened = memory.NewAt(s.config.Clock, s.config.Clock.Now().UnixMicro())
 	default:
@@ -149,11 +117,12 @@ func (s *Server) openStore() error {
 	}
 	first.store = first.opened
 	s.places = []*place{first}
-	others, err := s.config.overrides()
+	others, err := s.config.EtcdOverrides()
 	if err != nil {
 		return err
 	}
-	for _, p := range others {
+	for _, o := range others {
+		p := &place{servers: o.Servers, resources: o.Resources}
 		if p.opened, err = s.openEtcd(p.servers, metrics); err != nil {
 			return fmt.Errorf("--etcd-servers-overrides: %w", err)
 		}
@@ -170,22 +139,9 @@ func (s *Server) closeStore() {
 	}
 }
 
-// direct tells of which kinds reads are never older than the store.
-func (c *Config) direct(kind *kinds.Kind) bool {
-	direct := false
-	resource := schema.GroupResource{Group: kind.Hub.Group, Resource: kind.Resource}
-	for _, size := range c.cacheSizes() {
-		name, number, _ := strings.Cut(size, "#")
-		if n, err := strconv.Atoi(number); err == nil && schema.ParseGroupResource(name) == resource {
-			direct = n == 0 // the last one counts
-		}
-	}
-	return direct || c.NoWatchCache
-}
-
-// cacheSizes are those that upstream has by default, before those that are given.
-func (c *Config) cacheSizes() []string {
-	return append([]string{"events#0", "events.events.k8s.io#0"}, c.WatchCacheSizes...)
+// cacheDisabled tells of which kinds reads are never older than the store.
+func (s *Server) cacheDisabled(kind *kinds.Kind) bool {
+	return s.config.CacheDisabled(schema.GroupResource{Group: kind.Hub.Group, Resource: kind.Resource})
 }
 
 // makeCaches makes the caches over the stores.
@@ -193,7 +149,7 @@ func (s *Server) makeCaches() error {
 	return s.each(func(p *place) (err error) {
 		config := cache.Config{
 			Store: p.store, Prefix: s.config.EtcdPrefix, Encodings: s.config.EncodingMemory, Clock: s.config.Clock,
-			Direct: s.config.direct, Media: s.config.StorageMediaType, CBOR: s.gates.On(gates.CBORServingAndStorage),
+			Direct: s.cacheDisabled, Media: s.config.StorageMediaType, CBOR: s.gates.On(gates.CBORServingAndStorage),
 			Replaceable: p.replaceable, NoChecks: !s.gates.On(gates.DetectCacheInconsistency),
 		}
 		if store, ok := p.opened.(*etcd.Store); ok {

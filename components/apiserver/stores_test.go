@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/apiserver/storage"
 	"quintet.dev/quintet/components/apiserver/storage/etcd"
 	"quintet.dev/quintet/components/apiserver/storage/etcdtest"
@@ -37,7 +37,7 @@ func keysIn(t *testing.T, endpoint string) map[string]bool {
 }
 
 // withSigningKey is for servers whose store outlives them.
-func withSigningKey(t *testing.T) func(*apiserver.Config) {
+func withSigningKey(t *testing.T) func(*options.Config) {
 	t.Helper()
 	pair, err := certs.SigningKey()
 	if err != nil {
@@ -47,7 +47,7 @@ func withSigningKey(t *testing.T) func(*apiserver.Config) {
 	if err := os.WriteFile(file, pair.Key, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return func(c *apiserver.Config) { c.ServiceAccountSigningKey = file }
+	return func(c *options.Config) { c.ServiceAccountSigningKey = file }
 }
 
 // TestOverrides keeps some resources in another etcd: they are read, watched and written as the others are, and health tells of both.
@@ -56,8 +56,8 @@ func TestOverrides(t *testing.T) {
 	second := etcdtest.Start(t)
 	way := newRelay(t, strings.TrimPrefix(second, "http://"))
 	by := "http://" + way.listener.Addr().String()
-	f := start(t, withSigningKey(t), func(c *apiserver.Config) {
-		c.Storage, c.EtcdServers, c.EtcdHealthTimeout = apiserver.StorageEtcd, []string{first}, time.Second
+	f := start(t, withSigningKey(t), func(c *options.Config) {
+		c.Storage, c.EtcdServers, c.EtcdHealthTimeout = options.StorageEtcd, []string{first}, time.Second
 		c.EtcdServersOverrides = []string{"/events#" + by, "/secrets#" + by}
 	})
 	client := f.client(t)

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // TestAnsweredAsUpstream holds how requests are answered that ask in an unusual way: by another method, or for another form.
@@ -96,7 +96,7 @@ func compact(text string) string {
 
 // TestProgramPages: what the program tells of itself, to whom, and that there are gates for it.
 func TestProgramPages(t *testing.T) {
-	told := func(c *apiserver.Config) {
+	told := func(c *options.Config) {
 		c.CommandLine = func() map[string]string { return map[string]string{"v": "2"} }
 	}
 	f := start(t, told)
@@ -121,7 +121,7 @@ func TestProgramPages(t *testing.T) {
 }
 
 func TestDebugFlags(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) { c.Profiling.On = true })
+	f := start(t, func(c *options.Config) { c.Profiling.On = true })
 	for _, c := range []struct {
 		method, path, body string
 		code               int
@@ -143,7 +143,7 @@ func TestDebugFlags(t *testing.T) {
 
 // TestFirstObjectsAreManaged by whom upstream has them managed.
 func TestFirstObjectsAreManaged(t *testing.T) {
-	f := start(t, func(c *apiserver.Config) { c.PriorityAndFairness, c.MaxRequestsInFlight = true, 400 })
+	f := start(t, func(c *options.Config) { c.PriorityAndFairness, c.MaxRequestsInFlight = true, 400 })
 	for path, want := range map[string]string{
 		"/api/v1/namespaces/default":                                               "kube-apiserver",
 		"/api/v1/namespaces/default/services/kubernetes":                           "kube-apiserver",

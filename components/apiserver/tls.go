@@ -91,7 +91,7 @@ func (s *Server) ownPair() (certs.Pair, error) {
 	if err != nil {
 		return certs.Pair{}, err
 	}
-	hosts := []string{"localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", s.config.reachable().String()}
+	hosts := []string{"localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", s.config.MachineAddress().String()}
 	if s.config.AdvertiseAddress != nil {
 		hosts = append(hosts, s.config.AdvertiseAddress.String())
 	}

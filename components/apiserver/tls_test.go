@@ -11,6 +11,7 @@ import (
 
 	testingclock "k8s.io/utils/clock/testing"
 
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/internal/certs"
 )
 
@@ -34,7 +35,7 @@ func TestServingCertificateFollowsItsFiles(t *testing.T) {
 	}
 	write("one")
 	clk := testingclock.NewFakeClock(time.Unix(1700000000, 0))
-	s := &Server{config: Config{TLSCertFile: certFile, TLSKeyFile: keyFile, Clock: clk}}
+	s := &Server{config: options.Config{TLSCertFile: certFile, TLSKeyFile: keyFile, Clock: clk}}
 	config, err := s.servedTLS()
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func servedBy(t *testing.T, server, client *tls.Config) *x509.Certificate {
 // TestOwnCertificateFollowsItsFiles: one that the server made itself can be replaced without a restart, and stays when half of it is lost.
 func TestOwnCertificateFollowsItsFiles(t *testing.T) {
 	dir, clk := t.TempDir(), testingclock.NewFakeClock(time.Unix(1700000000, 0))
-	s := &Server{config: Config{CertDir: dir, Clock: clk}}
+	s := &Server{config: options.Config{CertDir: dir, Clock: clk}}
 	config, err := s.servedTLS()
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +115,7 @@ func TestOwnCertificateFollowsItsFiles(t *testing.T) {
 
 // TestOwnCertificateFitsCipherSuites: suites that want a key of RSA get one.
 func TestOwnCertificateFitsCipherSuites(t *testing.T) {
-	s := &Server{config: Config{Clock: testingclock.NewFakeClock(time.Unix(1700000000, 0))}}
+	s := &Server{config: options.Config{Clock: testingclock.NewFakeClock(time.Unix(1700000000, 0))}}
 	s.config.Serving.Handshakes.CipherSuites = []string{"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_RSA_WITH_AES_256_CBC_SHA"}
 	config, err := s.servedTLS()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"quintet.dev/quintet/components/apiserver"
 	"quintet.dev/quintet/components/apiserver/egress/egresstest"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // spans is a collector of OpenTelemetry.
@@ -58,7 +59,7 @@ func (s *spans) Export(_ context.Context, r *collector.ExportTraceServiceRequest
 
 // TestTracing sends spans straight to their collector, and through a proxy that the way to the control plane leads through.
 func TestTracing(t *testing.T) {
-	t.Run("straight", func(t *testing.T) { testTracing(t, func(*apiserver.Config) {}) })
+	t.Run("straight", func(t *testing.T) { testTracing(t, func(*options.Config) {}) })
 	t.Run("egress", func(t *testing.T) {
 		asked := make(chan string, 100)
 		proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -66,7 +67,7 @@ func TestTracing(t *testing.T) {
 			egresstest.Tunnel(w, r)
 		}))
 		defer proxy.Close()
-		testTracing(t, func(c *apiserver.Config) {
+		testTracing(t, func(c *options.Config) {
 			c.EgressFile = write(t, "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n- name: controlplane\n  connection:\n"+
 				"    proxyProtocol: HTTPConnect\n    transport:\n      tcp:\n        url: "+proxy.URL+"\n")
 		})
@@ -76,7 +77,7 @@ func TestTracing(t *testing.T) {
 	})
 }
 
-func testTracing(t *testing.T, change func(*apiserver.Config)) {
+func testTracing(t *testing.T, change func(*options.Config)) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func testTracing(t *testing.T, change func(*apiserver.Config)) {
 	collector.RegisterTraceServiceServer(server, got)
 	go func() { _ = server.Serve(listener) }()
 	defer server.Stop()
-	f := start(t, change, func(c *apiserver.Config) {
+	f := start(t, change, func(c *options.Config) {
 		c.TracingConfigFile = write(t, "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: "+
 			listener.Addr().String()+"\nsamplingRatePerMillion: 0\n")
 	})
@@ -135,12 +136,12 @@ func TestTracingConfigIsChecked(t *testing.T) {
 		"apiVersion: v1\nkind: ConfigMap":     "ConfigMap",
 		"{":                                   "json",
 	} {
-		_, err := apiserver.New(apiserver.Config{Storage: apiserver.StorageMemory, TracingConfigFile: write(t, content)})
+		_, err := apiserver.New(options.Config{Storage: options.StorageMemory, TracingConfigFile: write(t, content)})
 		if err == nil || !strings.Contains(err.Error(), "--tracing-config-file") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want it to name %s", content, err, want)
 		}
 	}
-	if _, err := apiserver.New(apiserver.Config{Storage: apiserver.StorageMemory, TracingConfigFile: "/no/such"}); err == nil || !strings.Contains(err.Error(), "/no/such") {
+	if _, err := apiserver.New(options.Config{Storage: options.StorageMemory, TracingConfigFile: "/no/such"}); err == nil || !strings.Contains(err.Error(), "/no/such") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -3,10 +3,8 @@ package apiserver
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,7 +17,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	apiversion "k8s.io/apimachinery/pkg/version"
 
 	"quintet.dev/quintet/components/apiserver/bootstrap"
@@ -70,27 +67,16 @@ type later struct{ objects.Store }
 
 // makeServices makes what gives Services their addresses and ports.
 func (s *Server) makeServices(stored objects.Store) error {
-	var ranges []netip.Prefix
-	for text := range strings.SplitSeq(s.config.ServiceClusterIPRange, ",") {
-		r, err := netip.ParsePrefix(text)
-		if err != nil {
-			return fmt.Errorf("--service-cluster-ip-range: %w", err)
-		}
-		ranges = append(ranges, r.Masked())
-	}
-	ports, err := utilnet.ParsePortRange(s.config.ServiceNodePortRange)
-	if err != nil {
-		return fmt.Errorf("--service-node-port-range: %w", err)
-	}
 	advertised, _ := s.advertised()
-	if err := s.config.checkServices(ranges, *ports, advertised); err != nil {
+	ranges, ports, err := s.config.ServiceRanges(advertised)
+	if err != nil {
 		return err
 	}
 	s.ranges = ranges
 	if s.services, err = services.New(services.Config{
 		CIDRs: ranges, FirstNodePort: ports.Base, NodePorts: ports.Size, Clock: s.config.Clock, Objects: stored,
 		Ranges: &services.StoredRange{
-			Store: s.placeOf(corev1.Resource("servicenodeportallocations")).store, Key: s.config.EtcdPrefix + "/ranges/servicenodeports", Range: *ports,
+			Store: s.placeOf(corev1.Resource("servicenodeportallocations")).store, Key: s.config.EtcdPrefix + "/ranges/servicenodeports", Range: ports,
 		},
 	}); err != nil {
 		return err
@@ -157,6 +143,17 @@ func (s *Server) kinds() []*kinds.Kind {
 		}
 	}
 	return table
+}
+
+// serve marks what of a kind isn't served, and reports whether anything is.
+func (s *Server) serve(kind *kinds.Kind) (any bool) {
+	on := kind.Gate == "" || s.gates.On(kind.Gate)
+	for i := range kind.Versions {
+		v := &kind.Versions[i]
+		v.Unserved = v.Unserved || !on || !s.config.ServesAPI(v.GroupVersion, kind.Resource)
+		any = any || !v.Unserved
+	}
+	return any
 }
 
 func (s *Server) binder() *subresources.Binder {

@@ -9,18 +9,19 @@ import (
 	"k8s.io/client-go/rest"
 
 	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/internal/command"
 	"quintet.dev/quintet/internal/footprint"
 )
 
 // Beside is what runs in the process of a server, as a client of it from which nothing is withheld. It ends with ctx.
-type Beside func(ctx context.Context, client *rest.Config, config apiserver.Config) error
+type Beside func(ctx context.Context, client *rest.Config, config options.Config) error
 
 // Main runs the program with the process's arguments and signals, and beside, which may be nil, for as long. It returns
 // the exit code.
 func Main(beside Beside) int {
 	footprint.Pace()
-	config := &apiserver.Config{}
+	config := &options.Config{}
 	return command.Main(command.Program{
 		Name:    "kube-apiserver",
 		Short:   "Serves the Kubernetes API.",

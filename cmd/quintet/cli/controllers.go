@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	apiserver "quintet.dev/quintet/cmd/kube-apiserver/cli"
-	server "quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/components/controllers"
 )
 
@@ -38,7 +38,7 @@ func putControllers(dir string, names []string) error {
 		}
 		return nil
 	}
-	if _, err := controllers.New(managerOf(names, &rest.Config{}, server.Config{})); err != nil {
+	if _, err := controllers.New(managerOf(names, &rest.Config{}, options.Config{})); err != nil {
 		return err
 	}
 	return os.WriteFile(file, []byte(strings.Join(names, "\n")+"\n"), 0o644)
@@ -46,7 +46,7 @@ func putControllers(dir string, names []string) error {
 
 // withControllers runs controllers as clients of the API server of the same process.
 func withControllers(names []string) apiserver.Beside {
-	return func(ctx context.Context, client *rest.Config, config server.Config) error {
+	return func(ctx context.Context, client *rest.Config, config options.Config) error {
 		manager, err := controllers.New(managerOf(names, client, config))
 		if err != nil {
 			return fmt.Errorf("%s: %w", controllersFile, err)
@@ -55,7 +55,7 @@ func withControllers(names []string) apiserver.Beside {
 	}
 }
 
-func managerOf(names []string, client *rest.Config, config server.Config) controllers.Config {
+func managerOf(names []string, client *rest.Config, config options.Config) controllers.Config {
 	c := controllers.DefaultConfig()
 	c.Client, c.Controllers = client, names
 	c.KubeAPIQPS = -1              // nobody else is to be spared

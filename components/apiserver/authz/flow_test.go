@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"quintet.dev/quintet/components/apiserver"
+	"quintet.dev/quintet/components/apiserver/options"
 )
 
 // These tests ask a whole server, over TLS, as its users do.
@@ -38,8 +39,8 @@ func start(t *testing.T) *server {
 	if err := os.WriteFile(file, []byte(users), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := apiserver.New(apiserver.Config{
-		Storage: apiserver.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), TokenAuthFile: file,
+	s, err := apiserver.New(options.Config{
+		Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), TokenAuthFile: file,
 		AuthorizationModes: []string{"Node", "RBAC"}, EnableAdmission: []string{"NodeRestriction"},
 	})
 	if err != nil {

@@ -1,4 +1,4 @@
-package apiserver
+package options
 
 import (
 	"net"
@@ -25,7 +25,7 @@ func TestServiceRanges(t *testing.T) {
 		{"10.0.0.0/24,fd00::/108", Config{}, v6, `service IP family "10.0.0.0/24" must match public address family "2001:db8::1"`},
 		{"fd00::/108,10.0.0.0/24", Config{}, v6, ""},
 		{"fd00::/108", Config{}, nil, ""},
-		{"fd00::/108", Config{EndpointReconciler: EndpointsByNobody}, v4, ""},
+		{"fd00::/108", Config{EndpointReconciler: EndpointsUnmanaged}, v4, ""},
 		{"10.0.0.0/24", Config{KubernetesNodePort: 30443}, v4, ""},
 		{"10.0.0.0/24", Config{KubernetesNodePort: -1}, v4, "--kubernetes-service-node-port -1 must be between 0 and 65535, inclusive."},
 		{"10.0.0.0/24", Config{KubernetesNodePort: 70000}, v4, "--kubernetes-service-node-port 70000 must be between 0 and 65535, inclusive."},

@@ -1,4 +1,4 @@
-package apiserver
+package options
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// fixed is a flag of upstream's for something that is one way only here. Saying so is fine, as the command lines of others do;
-// asking for something else is an error that says why.
+// fixed is a flag of upstream's for something that is one way only here. Saying so is fine, as the command lines of
+// others do; asking for something else is an error that says why.
 type fixed struct {
 	kind    string // of its value, as in the help
 	allowed []string
@@ -28,8 +28,9 @@ func (f *fixed) Set(value string) error {
 }
 
 const (
-	noGate = "the feature gate that it belongs to is off in this release"
-	noSkew = "the server is Kubernetes 1.36 and emulates no other"
+	noGate     = "the feature gate that it belongs to is off in this release"
+	noElection = noGate + " (CoordinatedLeaderElection)"
+	noSkew     = "the server is Kubernetes 1.36 and emulates no other"
 )
 
 func addFixedFlags(fs *pflag.FlagSet) {
@@ -38,9 +39,9 @@ func addFixedFlags(fs *pflag.FlagSet) {
 		"emulation-forward-compatible":                {"bool", []string{"false"}, noSkew, ""},
 		"runtime-config-emulation-forward-compatible": {"bool", []string{"false"}, noSkew, ""},
 
-		"coordinated-leadership-lease-duration": {"duration", []string{"15s"}, noGate + " (CoordinatedLeaderElection)", ""},
-		"coordinated-leadership-renew-deadline": {"duration", []string{"10s"}, noGate + " (CoordinatedLeaderElection)", ""},
-		"coordinated-leadership-retry-period":   {"duration", []string{"2s"}, noGate + " (CoordinatedLeaderElection)", ""},
+		"coordinated-leadership-lease-duration": {"duration", []string{"15s"}, noElection, ""},
+		"coordinated-leadership-renew-deadline": {"duration", []string{"10s"}, noElection, ""},
+		"coordinated-leadership-retry-period":   {"duration", []string{"2s"}, noElection, ""},
 	} {
 		f.value = f.allowed[0]
 		only := slices.DeleteFunc(slices.Clone(f.allowed), func(v string) bool { return v == "" })

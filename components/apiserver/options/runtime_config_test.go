@@ -1,4 +1,4 @@
-package apiserver
+package options
 
 import (
 	"slices"
@@ -35,7 +35,7 @@ func TestWantedAPIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (&Config{RuntimeConfig: test.settings}).wanted(gv, "resourceclaims"); got != test.want {
+		if got := (&Config{RuntimeConfig: test.settings}).ServesAPI(gv, "resourceclaims"); got != test.want {
 			t.Errorf("%v: %s: %v", test.settings, test.api, got)
 		}
 	}
@@ -53,10 +53,10 @@ func TestLackingAPIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	const migrations = "storagemigration.k8s.io/v1beta1/storageversionmigrations (feature gate StorageVersionMigrator)"
-	if got := (&Server{gates: off}).lacks(all); !slices.Contains(got, migrations) {
+	if got := (&apiCheck{gates: off}).lacks(all); !slices.Contains(got, migrations) {
 		t.Errorf("%q", got)
 	}
-	if got := (&Server{gates: on}).lacks(all); slices.Contains(got, migrations) {
+	if got := (&apiCheck{gates: on}).lacks(all); slices.Contains(got, migrations) {
 		t.Errorf("%q", got)
 	}
 	for _, r := range unbuilt {

@@ -1,4 +1,4 @@
-package apiserver
+package options
 
 import (
 	"crypto/tls"
@@ -29,15 +29,15 @@ const (
 	StorageMemory = "memory"
 )
 
-// Who keeps the endpoints of the Service kubernetes.
+// How the endpoints of the Service kubernetes are kept.
 const (
-	EndpointsByLease  = "lease"
-	EndpointsByCount  = "master-count"
-	EndpointsByNobody = "none"
+	EndpointsByLease   = "lease"
+	EndpointsByCount   = "master-count"
+	EndpointsUnmanaged = "none"
 )
 
-// Config of an API server. The zero value serves on a free port of the loopback, from memory, to anybody whom the files
-// that it names let in. Each field has the flag of its name; see flags.go.
+// Config of an API server. The zero value serves on a free port of the loopback, from memory, to the users whom
+// the files that it names let in. Each field has the flag of its name; see flags.go.
 type Config struct {
 	// Storage is StorageEtcd or StorageMemory; empty means etcd if EtcdServers are given. Store overrides it, and stays
 	// the caller's to close.
@@ -56,13 +56,13 @@ type Config struct {
 	EtcdHealthTimeout, EtcdReadyTimeout time.Duration
 	// EtcdLeaseReuse is for how long keys that end at about the same time share a lease; 0 means a minute.
 	EtcdLeaseReuse time.Duration
-	// EtcdSizePeriod is how often the store is asked for its size, and CountPeriod how old the numbers of objects may be, in
-	// metrics; less than 0 leaves them out. 0 means 30 seconds, and a minute.
+	// EtcdSizePeriod is how often the store is asked for its size, and CountPeriod how old the numbers of objects may
+	// be, in metrics; less than 0 leaves them out. 0 means 30 seconds, and a minute.
 	EtcdSizePeriod, CountPeriod time.Duration
 	// StorageMediaType is how objects are written that have a choice: protobuf if empty.
 	StorageMediaType string
-	// WatchCacheSizes is resource[.group]#size. Caches size themselves, but 0 makes reads of the resource be never older than
-	// the store, as NoWatchCache does with all.
+	// WatchCacheSizes is resource[.group]#size. Caches size themselves, but 0 makes reads of the resource be never
+	// older than the store, as NoWatchCache does with all.
 	WatchCacheSizes []string
 	NoWatchCache    bool
 	// NoGarbageCollection leaves finalizers alone that make a deletion wait for the collector.
@@ -86,8 +86,9 @@ type Config struct {
 
 	Serving          Serving
 	ExternalHostname string // in URLs that the server gives out; the advertised address if empty
-	// EndpointReconciler is EndpointsByLease, EndpointsByCount or EndpointsByNobody; empty means the first. With EndpointsByCount
-	// there are Servers of them; 0 means 1. If there are several, custom resources are established once all can have heard of them.
+	// EndpointReconciler is EndpointsByLease, EndpointsByCount or EndpointsUnmanaged; empty means the first. With
+	// EndpointsByCount there are Servers of them; 0 means 1. If there are several, custom resources are established
+	// once all can have heard of them.
 	EndpointReconciler string
 	Servers            int
 	KubernetesNodePort int // of the Service kubernetes; 0 means none
@@ -142,7 +143,8 @@ type Config struct {
 
 	MaxRequestsInFlight         int // no bound if 0, as with upstream
 	MaxMutatingRequestsInFlight int
-	// PriorityAndFairness shares the sum of both bounds between flows of requests, instead of refusing what goes beyond one.
+	// PriorityAndFairness shares the sum of both bounds between flows of requests, instead of refusing what goes beyond
+	// one.
 	PriorityAndFairness bool
 	RequestTimeout      time.Duration
 	EventTTL            time.Duration // 0 means an hour, less keeps events for good
@@ -159,7 +161,8 @@ type Config struct {
 	// CommandLine is all flags with their values, for /flagz, which isn't there without.
 	CommandLine func() map[string]string
 
-	// MinCompatibility is the release, "1.34", that what this server writes must be good for; the one before its own if empty.
+	// MinCompatibility is the release, "1.34", that what this server writes must be good for; the one before its own if
+	// empty.
 	MinCompatibility string
 
 	FeatureGates  map[string]bool   // which of them can be set is in package gates
@@ -169,13 +172,13 @@ type Config struct {
 	Identity string
 	Clock    clock.WithTicker
 
-	anonymousGiven            bool // NoAnonymousAuth was asked for by its flag
-	oidcGiven                 bool // some flag of OIDC was given, be it with its default
-	authorizationWebhookGiven bool // the same of AuthorizationWebhook
+	// AnonymousGiven, OIDCGiven and AuthorizationWebhookGiven are set by flags: one of that part was given, be it with
+	// its default. A file that configures the same then excludes them.
+	AnonymousGiven, OIDCGiven, AuthorizationWebhookGiven bool
 }
 
-// complete fills in what was left out and names what can't be.
-func (c Config) complete() (Config, error) {
+// Complete fills in what was left out and names what can't be.
+func (c Config) Complete() (Config, error) {
 	if c.Storage == "" {
 		c.Storage = StorageMemory
 		if len(c.EtcdServers) > 0 {
@@ -185,21 +188,24 @@ func (c Config) complete() (Config, error) {
 	if c.Store == nil {
 		switch {
 		case c.Storage != StorageEtcd && c.Storage != StorageMemory:
-			return c, fmt.Errorf("--storage-backend %q is not known: use %s or %s", c.Storage, StorageEtcd, StorageMemory)
+			return c, fmt.Errorf("--storage-backend %q is not known: use %s or %s",
+				c.Storage, StorageEtcd, StorageMemory)
 		case c.Storage == StorageEtcd && len(c.EtcdServers) == 0:
-			return c, errors.New("--etcd-servers is needed with --storage-backend=etcd3; --storage-backend=memory needs none")
+			return c, errors.New("--etcd-servers is needed with --storage-backend=etcd3; " +
+				"--storage-backend=memory needs none")
 		case c.Storage == StorageMemory && len(c.EtcdServers) > 0:
 			return c, errors.New("--etcd-servers is not used with --storage-backend=memory: give one of them")
 		}
 	}
 	if (c.TLSCertFile == "") != (c.TLSKeyFile == "") {
-		return c, errors.New("--tls-cert-file and --tls-private-key-file go together: give both, or neither for a self-signed certificate")
+		return c, errors.New("--tls-cert-file and --tls-private-key-file go together: " +
+			"give both, or neither for a self-signed certificate")
 	}
 	if len(c.AuthorizationModes) == 0 && c.AuthorizationConfigFile == "" {
 		c.AuthorizationModes = []string{authz.ModeAlwaysAllow}
 	}
 	if slices.Contains(c.AuthorizationModes, authz.ModeAlwaysAllow) {
-		c.NoAnonymousAuth = true // as upstream: nobody may do everything
+		c.NoAnonymousAuth = true // as upstream: requests without credentials may not do everything
 	}
 	if c.BindAddress == nil {
 		c.BindAddress = net.IPv4(127, 0, 0, 1)
@@ -227,7 +233,9 @@ func (c Config) complete() (Config, error) {
 	orElse(&c.Servers, 1)
 	orElse(&c.StorageMediaType, runtime.ContentTypeProtobuf)
 	orElse(&c.EndpointReconciler, EndpointsByLease)
-	for _, check := range []func() error{c.checkBounds, c.Serving.check, c.checkStore, c.checkEndpoints, c.checkServiceAccounts, c.checkCompatibility} {
+	for _, check := range []func() error{
+		c.checkBounds, c.Serving.check, c.checkStore, c.checkEndpoints, c.checkServiceAccounts, c.checkCompatibility,
+	} {
 		if err := check(); err != nil {
 			return c, err
 		}
@@ -253,7 +261,8 @@ func (c *Config) checkStore() error {
 	switch c.StorageMediaType {
 	case runtime.ContentTypeProtobuf, runtime.ContentTypeJSON, runtime.ContentTypeYAML:
 	default:
-		return fmt.Errorf("--storage-media-type %q invalid, allowed values: %s, %s, %s", c.StorageMediaType, runtime.ContentTypeJSON, runtime.ContentTypeProtobuf, runtime.ContentTypeYAML)
+		return fmt.Errorf("--storage-media-type %q invalid, allowed values: %s, %s, %s", c.StorageMediaType,
+			runtime.ContentTypeJSON, runtime.ContentTypeProtobuf, runtime.ContentTypeYAML)
 	}
 	for _, size := range c.WatchCacheSizes {
 		resource, number, ok := strings.Cut(size, "#")
@@ -272,10 +281,11 @@ func (c *Config) checkStore() error {
 
 func (c *Config) checkEndpoints() error {
 	switch c.EndpointReconciler {
-	case EndpointsByLease, EndpointsByCount, EndpointsByNobody:
+	case EndpointsByLease, EndpointsByCount, EndpointsUnmanaged:
 		return nil
 	}
-	return fmt.Errorf("--endpoint-reconciler-type %q is not known: use %s, %s or %s", c.EndpointReconciler, EndpointsByLease, EndpointsByCount, EndpointsByNobody)
+	return fmt.Errorf("--endpoint-reconciler-type %q is not known: use %s, %s or %s", c.EndpointReconciler,
+		EndpointsByLease, EndpointsByCount, EndpointsUnmanaged)
 }
 
 // checkBounds refuses bounds of requests that can't be kept.
