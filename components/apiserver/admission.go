@@ -1,54 +1,50 @@
 package apiserver
 
 import (
-	"maps"
-	"slices"
-
-	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	podsecurityapi "k8s.io/pod-security-admission/api"
+	podsecurity "k8s.io/pod-security-admission/metrics"
 
 	"quintet.dev/quintet/components/apiserver/admission"
 	"quintet.dev/quintet/components/apiserver/admission/dynamic"
 	"quintet.dev/quintet/components/apiserver/admission/topologylabels"
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/handlers"
-	"quintet.dev/quintet/components/apiserver/kinds"
 	"quintet.dev/quintet/components/apiserver/metrics"
 )
 
-func (s *Server) makeAdmission() (err error) {
-	s.admission, err = admission.New(admission.Config{
-		Only: s.config.OnlyAdmission, Enable: s.config.EnableAdmission, Disable: s.config.DisableAdmission, Without: s.withoutPlugins(), File: s.config.AdmissionFile,
-		Objects: handlers.Whole{Local: s.local}, Authorizer: s.authz, AnyNodeAudience: !s.gates.On(gates.ServiceAccountNodeAudienceRestriction),
-		AnyNodeName: s.gates.On(gates.AllowInsecureKubeletCertificateSigningRequests), Escalation: s.authz.Escalation(handlers.Now{Local: s.local}), Clock: s.config.Clock,
-		NotReadySeconds: s.config.NotReadySeconds, UnreachableSeconds: s.config.UnreachableSeconds,
-		Meter: metrics.NewAdmission(s.registry), PodSecurity: s.podSecurity(),
+// newAdmission makes what looks at all that is written.
+func newAdmission(b *base, r *kindRegistry, a access, c *catalog) (*admission.Chain, error) {
+	config := &b.config
+	return admission.New(admission.Config{
+		Only: config.OnlyAdmission, Enable: config.EnableAdmission, Disable: config.DisableAdmission,
+		Without: withoutPlugins(b.gates), File: config.AdmissionFile,
+		Objects: handlers.Whole{Local: r.Local}, Authorizer: a.authz,
+		AnyNodeAudience: !b.gates.On(gates.ServiceAccountNodeAudienceRestriction),
+		AnyNodeName:     b.gates.On(gates.AllowInsecureKubeletCertificateSigningRequests),
+		Escalation:      a.authz.Escalation(handlers.Now{Local: r.Local}), Clock: config.Clock,
+		NotReadySeconds: config.NotReadySeconds, UnreachableSeconds: config.UnreachableSeconds,
+		Meter: metrics.NewAdmission(b.registry), PodSecurity: podSecurityRecorder(b),
 		Dynamic: dynamic.Config{
-			Informers: s.self.informers, Client: s.self.client.Config(), Kinds: s.served, Services: s.resolver(), Egress: s.webhooks(),
-			Elsewhere: func() map[schema.GroupVersion]*apidiscoveryv2.APIVersionDiscovery { return s.aggregator.Elsewhere() },
+			Informers: r.informers, Client: b.loopback.Config(), Kinds: c.served, Services: newServiceResolver(b, r),
+			Egress: webhookEgress(b), Elsewhere: c.aggregator.Elsewhere,
 		},
 	})
-	return err
 }
 
 // withoutPlugins are the plug-ins whose features are off.
-func (s *Server) withoutPlugins() (out []string) {
-	if !s.gates.On(gates.MutatingAdmissionPolicy) {
+func withoutPlugins(on *gates.Gates) (out []string) {
+	if !on.On(gates.MutatingAdmissionPolicy) {
 		out = append(out, dynamic.MutatingPolicy)
 	}
-	if !s.gates.On(gates.PodTopologyLabelsAdmission) {
+	if !on.On(gates.PodTopologyLabelsAdmission) {
 		out = append(out, topologylabels.Name)
 	}
 	return out
 }
 
-// served are all rows that are served now: those of the program, and of custom resources.
-func (s *Server) served() []*kinds.Kind {
-	rows := make([]*kinds.Kind, 0, len(s.table))
-	for _, r := range s.table {
-		rows = append(rows, r.Kind)
-	}
-	s.custom.mu.Lock()
-	defer s.custom.mu.Unlock()
-	return slices.AppendSeq(rows, maps.Keys(s.custom.caches))
+// podSecurityRecorder counts what the admission of pods by security level decides.
+func podSecurityRecorder(b *base) podsecurity.Recorder {
+	recorder := podsecurity.NewPrometheusRecorder(podsecurityapi.GetAPIVersion())
+	recorder.MustRegister(b.library.MustRegister)
+	return recorder
 }

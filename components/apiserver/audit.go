@@ -5,16 +5,10 @@ import (
 	"quintet.dev/quintet/components/apiserver/server"
 )
 
-// makeAudit makes what writes down who asked for what.
-func (s *Server) makeAudit() (err error) {
-	s.audit, err = audit.New(s.config.Audit, s.egress.ControlPlane())
-	return err
-}
-
-// auditFilters returns nil where nothing is written down: then no request pays for being watched.
-func (s *Server) auditFilters() server.Audit {
-	if s.audit == nil {
+// auditFilters returns nil where no events are written: then no request pays for being watched.
+func auditFilters(by *audit.Auditor) server.Audit {
+	if by == nil {
 		return nil
 	}
-	return s.audit
+	return by
 }

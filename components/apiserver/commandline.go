@@ -1,23 +1,19 @@
 package apiserver
 
-import (
-	"path/filepath"
-	"strings"
-)
+import "strings"
 
-// noAddress is how a flag for an address looks that nobody set.
+// noAddress is how a flag for an address looks that was not set.
 const noAddress = "<nil>"
 
 // filledIn is the command line with what the server found out itself.
-func (s *Server) filledIn() map[string]string {
-	out := s.config.CommandLine()
+func filledIn(b *base) map[string]string {
+	out := b.config.CommandLine()
 	found := map[string]string{}
-	if ip, _ := s.advertised(); ip != nil {
+	if ip := b.addresses.ip; ip != nil {
 		found["advertise-address"], found["external-hostname"] = ip.String(), ip.String()
 	}
-	if s.config.TLSCertFile == "" && s.config.CertDir != "" {
-		found["tls-cert-file"] = filepath.Join(s.config.CertDir, ownCertFile)
-		found["tls-private-key-file"] = filepath.Join(s.config.CertDir, ownKeyFile)
+	if b.config.TLSCertFile == "" && b.config.CertDir != "" {
+		found["tls-cert-file"], found["tls-private-key-file"] = ownFiles(b.config.CertDir)
 	}
 	for name, value := range found {
 		if has, ok := out[name]; ok && (has == "" || has == noAddress) {
@@ -25,7 +21,7 @@ func (s *Server) filledIn() map[string]string {
 		}
 	}
 	if _, ok := out["watch-cache-sizes"]; ok {
-		out["watch-cache-sizes"] = "[" + strings.Join(s.config.CacheSizes(), ",") + "]"
+		out["watch-cache-sizes"] = "[" + strings.Join(b.config.CacheSizes(), ",") + "]"
 	}
 	return out
 }

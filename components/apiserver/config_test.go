@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -143,7 +144,7 @@ func TestRuntimeConfig(t *testing.T) {
 			}
 			s, err := New(*c)
 			if err == nil {
-				s.abandon()
+				discard(t, s)
 			}
 			if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 				t.Errorf("got %v, want %q", err, want)
@@ -159,11 +160,21 @@ func TestEventTTL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, r := range s.table {
+		for _, r := range s.registry.table {
 			if r.Kind.Prefix == "events" && r.Kind.TTL(&corev1.Event{}) != want {
 				t.Errorf("%v: kept for %v", ttl, r.Kind.TTL(&corev1.Event{}))
 			}
 		}
-		s.abandon()
+		discard(t, s)
+	}
+}
+
+// discard ends a server that was made and is not needed.
+func discard(t *testing.T, s *Server) {
+	t.Helper()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := s.Run(ended); err != nil {
+		t.Error(err)
 	}
 }

@@ -24,10 +24,11 @@ func TestShared(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
 	<-s.Ready()
-	if s.shared(ctx) || s.establishAfter() != 0 {
+	others := peerServers{registry: s.registry, id: s.id, told: s.config.Servers}
+	if others.exist(ctx) || others.establishAfter() != 0 {
 		t.Error("a server that is alone is not")
 	}
-	_, err = s.local.Create(ctx, coordinationv1.Resource("leases"), &coordinationv1.Lease{
+	_, err = s.registry.Create(ctx, coordinationv1.Resource("leases"), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: metav1.NamespaceSystem, Name: "apiserver-other", Labels: map[string]string{"apiserver.kubernetes.io/identity": "kube-apiserver"},
 		},
@@ -36,7 +37,9 @@ func TestShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = wait.PollUntilContextTimeout(ctx, time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) { return s.shared(ctx), nil })
+	err = wait.PollUntilContextTimeout(ctx, time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		return others.exist(ctx), nil
+	})
 	if err != nil {
 		t.Errorf("a server is alone where another tells of itself: %v", err)
 	}
@@ -44,8 +47,8 @@ func TestShared(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
-	s.config.Servers = 2
-	if !s.shared(t.Context()) || s.establishAfter() == 0 {
+	others.told = 2
+	if !others.exist(t.Context()) || others.establishAfter() == 0 {
 		t.Error("a server that is told of another is alone")
 	}
 }

@@ -26,11 +26,8 @@ import (
 // logDir is where programs of the machine leave their logs.
 const logDir = "/var/log"
 
-// installLogs serves the machine's logs, if that is wanted.
-func (s *Server) installLogs(m *server.Mux) {
-	if !s.config.LogFiles {
-		return
-	}
+// addLogs serves the machine's logs.
+func addLogs(m *server.Mux) {
 	h := onlyGet("", func(w http.ResponseWriter, r *http.Request) {
 		name := path.Join(logDir, strings.TrimPrefix(r.URL.Path, "/logs"))
 		if _, err := os.Stat(name); errors.Is(err, syscall.ENAMETOOLONG) { // which is no fault of the server's
@@ -53,29 +50,29 @@ func addTo(m *server.Mux, handlers map[string]http.Handler) {
 	}
 }
 
-// installPages serves what the program tells of itself.
-func (s *Server) installPages(m *server.Mux) {
-	p := zpages.New("apiserver", s.config.Clock.Now, s.config.CommandLine)
-	p.Started, p.Paths, p.CBOR = s.made, func() []string { return s.listed(m) }, s.gates.On(gates.CBORServingAndStorage)
+// addPages serves what the program tells of itself; listed are the paths that it tells of.
+func addPages(m *server.Mux, b *base, listed func() []string) {
+	p := zpages.New("apiserver", b.config.Clock.Now, b.config.CommandLine)
+	p.Started, p.Paths, p.CBOR = b.made, listed, b.gates.On(gates.CBORServingAndStorage)
 	offer := negotiate.Offer{Media: []serial.MediaType{serial.JSON, serial.YAML}, CBOR: p.CBOR}
 	if p.CBOR {
 		offer.Media = append(offer.Media, serial.CBOR)
 	}
 	p.Refuse = func(w http.ResponseWriter, r *http.Request, known []string) {
-		answer.ErrorIn(w, r, negotiate.NotAcceptable("only the following media types are accepted: "+strings.Join(known, ", ")), offer)
+		accepted := "only the following media types are accepted: " + strings.Join(known, ", ")
+		answer.ErrorIn(w, r, negotiate.NotAcceptable(accepted), offer)
 	}
-	if s.gates.On(gates.ComponentStatusz) {
+	if b.gates.On(gates.ComponentStatusz) {
 		m.Exact(zpages.StatusPath, p.Status())
 	}
-	if s.gates.On(gates.ComponentFlagz) && p.Flags != nil {
-		p.Flags = s.filledIn
+	if b.gates.On(gates.ComponentFlagz) && p.Flags != nil {
+		p.Flags = func() map[string]string { return filledIn(b) }
 		m.Exact(zpages.FlagsPath, p.CommandLine())
 	}
 }
 
-// serveDebug serves profiles at a Unix socket, to whoever may open it, until ctx ends.
-func (s *Server) serveDebug(ctx context.Context) error {
-	path := s.config.DebugSocket
+// serveDebug serves profiles at a Unix socket, to all that may open it, until ctx ends.
+func serveDebug(ctx context.Context, path string) error {
 	if path == "" {
 		return nil
 	}
@@ -88,7 +85,8 @@ func (s *Server) serveDebug(ctx context.Context) error {
 	}
 	m := server.NewMux()
 	addTo(m, profiles.Handlers())
-	m.Exact("/debug/pprof/cmdline", http.HandlerFunc(pprof.Cmdline)) // which isn't told to everybody who may look at profiles
+	// Not all that may look at profiles over HTTPS see this.
+	m.Exact("/debug/pprof/cmdline", http.HandlerFunc(pprof.Cmdline))
 	served := &http.Server{Handler: m, ReadHeaderTimeout: 10 * time.Second}
 	defer context.AfterFunc(ctx, func() { _ = served.Close() })()
 	if err := served.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

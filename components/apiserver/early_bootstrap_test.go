@@ -13,8 +13,8 @@ import (
 	"quintet.dev/quintet/components/apiserver/options"
 )
 
-// TestBegun: a server on memory writes what all clusters start with while it is made; one that can't be made leaves nothing behind.
-func TestBegun(t *testing.T) {
+// TestEarlyStart: a server on memory writes what all clusters start with while it is made; one that can't be made leaves nothing behind.
+func TestEarlyStart(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, before) })
 	config := options.Config{Storage: options.StorageMemory, BindAddress: net.IPv4(127, 0, 0, 1), AuthorizationModes: []string{"RBAC"}}
@@ -23,13 +23,13 @@ func TestBegun(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- s.begun.group.Wait() }()
+	go func() { failed <- s.bootstrap.early.group.Wait() }()
 	select {
-	case <-s.begun.laid: // without Run
+	case <-s.bootstrap.early.laid: // without Run
 	case err := <-failed:
 		t.Fatalf("it ended before that: %v", err)
 	}
-	if _, err := s.local.Live(t.Context(), rbacv1.Resource("clusterroles"), "", "cluster-admin"); err != nil {
+	if _, err := s.registry.Live(t.Context(), rbacv1.Resource("clusterroles"), "", "cluster-admin"); err != nil {
 		t.Error(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -47,9 +47,9 @@ func TestBegun(t *testing.T) {
 	}
 }
 
-// TestBorrowed: what runs since New logs where Run is told to, and isn't ended by that.
-func TestBorrowed(t *testing.T) {
-	b := &borrowed{Context: context.Background()}
+// TestLateContext: what runs since New logs where Run is told to, and isn't ended by that.
+func TestLateContext(t *testing.T) {
+	b := &lateContext{Context: context.Background()}
 	ctx, cancel := context.WithCancel(b)
 	defer cancel()
 	var logged []string

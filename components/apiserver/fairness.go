@@ -7,17 +7,15 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/server/mux"
-	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/util/flowcontrol"
 	"k8s.io/apiserver/pkg/util/flowcontrol/metrics"
 	flowrequest "k8s.io/apiserver/pkg/util/flowcontrol/request"
 	flowcontrolclient "k8s.io/client-go/kubernetes/typed/flowcontrol/v1"
 	"k8s.io/utils/clock"
 
-	"quintet.dev/quintet/components/apiserver/cache"
 	"quintet.dev/quintet/components/apiserver/fairness"
+	"quintet.dev/quintet/components/apiserver/objects/informers"
 	"quintet.dev/quintet/components/apiserver/server"
 )
 
@@ -28,28 +26,30 @@ type priorityAndFairness struct {
 	// requestWait is how long a request may wait for its turn that has no deadline of its own.
 	requestWait time.Duration
 	waiting     *fairness.Filter // made by filter
-	stats       func(resource string) (storage.Stats, error)
+	estimate    flowrequest.WorkEstimatorFunc
+	informers   *informers.Factory
 }
 
-func (s *Server) makeFairness() error {
+// newFairness makes it; nil without.
+func newFairness(b *base, r *kindRegistry, c *catalog) (*priorityAndFairness, error) {
 	metrics.Register() // some tell of requests in flight where there is no fairness, too
-	if !s.config.PriorityAndFairness {
-		return nil
+	if !b.config.PriorityAndFairness {
+		return nil, nil
 	}
-	seats := s.config.MaxRequestsInFlight + s.config.MaxMutatingRequestsInFlight
+	seats := b.config.MaxRequestsInFlight + b.config.MaxMutatingRequestsInFlight
 	if seats <= 0 {
-		return errors.New("--max-requests-inflight and --max-mutating-requests-inflight must add up to something positive with --enable-priority-and-fairness")
+		return nil, errors.New("--max-requests-inflight and --max-mutating-requests-inflight must add up to " +
+			"something positive with --enable-priority-and-fairness")
 	}
-	client, err := flowcontrolclient.NewForConfig(s.self.client.Config())
+	client, err := flowcontrolclient.NewForConfig(b.loopback.Config())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.fairness = &priorityAndFairness{
-		control:     flowcontrol.New(s.self.informers, client, seats),
-		requestWait: s.config.RequestTimeout / 4,
-		stats:       s.stats,
-	}
-	return nil
+	f := &priorityAndFairness{control: flowcontrol.New(r.informers, client, seats), informers: r.informers}
+	f.estimate = flowrequest.NewWorkEstimator(c.listSize, f.control.GetInterestedWatchCount,
+		flowrequest.DefaultWorkEstimatorConfig(), f.control.GetMaxSeats)
+	f.requestWait = b.config.RequestTimeout / 4
+	return f, nil
 }
 
 // filter makes requests wait for their turn, or sends them away; nil without fairness.
@@ -57,9 +57,10 @@ func (f *priorityAndFairness) filter() func(http.Handler) http.Handler {
 	if f == nil {
 		return nil
 	}
-	estimate := flowrequest.NewWorkEstimator(f.stats, f.control.GetInterestedWatchCount, flowrequest.DefaultWorkEstimatorConfig(), f.control.GetMaxSeats)
 	return func(next http.Handler) http.Handler {
-		f.waiting = fairness.New(fairness.Config{Control: f.control, Estimate: estimate, LongRunning: server.LongRunning, Wait: f.requestWait}, next)
+		f.waiting = fairness.New(fairness.Config{
+			Control: f.control, Estimate: f.estimate, LongRunning: server.LongRunning, Wait: f.requestWait,
+		}, next)
 		return f.waiting
 	}
 }
@@ -75,57 +76,22 @@ func (f *priorityAndFairness) install(m *server.Mux) {
 }
 
 // run follows the configuration until ctx ends.
-func (f *priorityAndFairness) run(ctx context.Context, s *self, clk clock.WithTicker) error {
+func (f *priorityAndFairness) run(ctx context.Context, clk clock.WithTicker) error {
 	if f == nil {
 		return nil
 	}
-	s.informers.StartWithContext(ctx)
+	f.informers.StartWithContext(ctx)
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		f.waiting.Run(ctx, clk)
 		return nil
 	})
 	group.Go(func() error {
-		if err := f.control.Run(ctx.Done()); err != nil && ctx.Err() == nil { // to be stopped before all is read is no failure
+		// To be stopped before all is read is no failure.
+		if err := f.control.Run(ctx.Done()); err != nil && ctx.Err() == nil {
 			return err
 		}
 		return nil
 	})
 	return group.Wait()
-}
-
-// stats tells how large the list of a resource is, by "resource.group".
-func (s *Server) stats(resource string) (storage.Stats, error) {
-	c := s.cacheOf(schema.ParseGroupResource(resource))
-	if c == nil {
-		return storage.Stats{}, flowrequest.ObjectCountNotFoundErr
-	}
-	held := c.Stats()
-	stats := storage.Stats{ObjectCount: int64(held.Objects)}
-	if held.Objects > 0 {
-		stats.EstimatedAverageObjectSizeBytes = held.Bytes / int64(held.Objects)
-	}
-	return stats, nil
-}
-
-// cacheOf finds the cache of a resource in one of its groups, or nil.
-func (s *Server) cacheOf(resource schema.GroupResource) *cache.Cache {
-	for _, r := range s.table {
-		if r.Kind.Resource != resource.Resource || r.Cache == nil {
-			continue
-		}
-		for i := range r.Kind.Versions {
-			if r.Kind.Versions[i].Group == resource.Group {
-				return r.Cache
-			}
-		}
-	}
-	s.custom.mu.Lock()
-	defer s.custom.mu.Unlock()
-	for kind, c := range s.custom.caches {
-		if kind.Resource == resource.Resource && kind.Hub.Group == resource.Group {
-			return c
-		}
-	}
-	return nil
 }

@@ -1,20 +1,42 @@
 package apiserver
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"slices"
+	"sync/atomic"
 
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/internal/health"
 )
 
-// hook is upstream's name for something that a server does between its start and being ready, that monitoring may know. Here
-// it is done by one of two steps.
+// progress is how far the start and the end of a server have come.
+type progress struct {
+	first     chan struct{} // closed when the first objects are there
+	ready     chan struct{} // closed when the server has all that it needs
+	left      chan struct{} // closed when the cluster has been told that the server goes
+	synced    atomic.Bool   // the caches have their objects
+	installed atomic.Bool   // all that is served is known
+}
+
+func newProgress() *progress {
+	return &progress{first: make(chan struct{}), ready: make(chan struct{}), left: make(chan struct{})}
+}
+
+// checks are the health checks of a server.
+type checks struct {
+	*base
+	stores   *stores
+	rbac     bool // authorizes by it
+	progress *progress
+	log      *logFlushCheck
+}
+
+// hook is upstream's name for something that a server does between its start and being ready, that monitoring may know.
+// Here it is done by one of two steps.
 type hook struct {
 	name string
-	step step
+	step startStep
 	of   part
 }
 
@@ -22,50 +44,50 @@ type hook struct {
 type part int
 
 const (
-	core        part = iota
-	fairnessOn       // priority and fairness
-	fairnessOff      // bounds of the requests in flight instead
-	byRoles          // authorization by RBAC
-	reloading        // follows the configuration of encryption
-	identified       // tells of itself by a Lease
-	known            // tells the other servers where it is
-	passingOn        // passes requests on to the others
-	vouching         // has a client certificate for extension servers
+	core               part = iota
+	fairnessOn              // priority and fairness
+	fairnessOff             // bounds of the requests in flight instead
+	hasRBAC                 // authorization by RBAC
+	reloadsEncryption       // follows the configuration of encryption
+	hasLease                // tells of itself by a Lease
+	runsRegistration        // tells the other servers where it is
+	proxiesToPeers          // passes requests on to the others
+	hasProxyClientCert      // has a client certificate for extension servers
 )
 
-func (s *Server) has(p part) bool {
+func (c *checks) has(p part) bool {
 	switch p {
 	case fairnessOn:
-		return s.config.PriorityAndFairness
+		return c.config.PriorityAndFairness
 	case fairnessOff:
-		return !s.config.PriorityAndFairness
-	case byRoles:
-		return s.authz.HasRBAC()
-	case reloading:
-		return s.config.Encryption.File != "" && s.config.Encryption.Reload
-	case identified:
-		return s.gates.On(gates.APIServerIdentity)
-	case known:
-		return s.gates.On(gates.UnknownVersionInteroperabilityProxy)
-	case passingOn:
-		return s.config.Peers.CAFile != ""
-	case vouching:
-		return s.config.ProxyClientCert != ""
+		return !c.config.PriorityAndFairness
+	case hasRBAC:
+		return c.rbac
+	case reloadsEncryption:
+		return c.config.Encryption.File != "" && c.config.Encryption.Reload
+	case hasLease:
+		return c.gates.On(gates.APIServerIdentity)
+	case runsRegistration:
+		return c.gates.On(gates.UnknownVersionInteroperabilityProxy)
+	case proxiesToPeers:
+		return c.config.Peers.CAFile != ""
+	case hasProxyClientCert:
+		return c.config.ProxyClientCert != ""
 	}
 	return true
 }
 
-type step int
+type startStep int
 
 const (
-	filling step = iota // the caches
-	writing             // the first objects
+	filledCaches startStep = iota
+	firstObjects
 )
 
 // hooks are in upstream's order, as far as there is something here that they are about.
 var hooks = []hook{
 	{name: "poststarthook/start-apiserver-admission-initializer"},
-	{name: "poststarthook/start-encryption-provider-config-automatic-reload", of: reloading},
+	{name: "poststarthook/start-encryption-provider-config-automatic-reload", of: reloadsEncryption},
 	{name: "poststarthook/generic-apiserver-start-informers"},
 	{name: "poststarthook/priority-and-fairness-config-consumer", of: fairnessOn},
 	{name: "poststarthook/priority-and-fairness-filter", of: fairnessOn},
@@ -74,90 +96,89 @@ var hooks = []hook{
 	{name: "poststarthook/start-apiextensions-informers"},
 	{name: "poststarthook/start-apiextensions-controllers"},
 	{name: "poststarthook/crd-informer-synced"},
-	{name: "poststarthook/start-system-namespaces-controller", step: writing},
-	{name: "poststarthook/peer-endpoint-reconciler-controller", step: writing, of: known},
-	{name: "poststarthook/mixed-version-proxy-handler", step: writing, of: passingOn},
-	{name: "poststarthook/local-discovery-cache-sync", of: passingOn},
-	{name: "poststarthook/peer-discovery-workers", step: writing, of: passingOn},
-	{name: "poststarthook/start-cluster-authentication-info-controller", step: writing},
-	{name: "poststarthook/start-kube-apiserver-identity-lease-controller", step: writing, of: identified},
-	{name: "poststarthook/start-kube-apiserver-identity-lease-garbage-collector", step: writing, of: identified},
+	{name: "poststarthook/start-system-namespaces-controller", step: firstObjects},
+	{name: "poststarthook/peer-endpoint-reconciler-controller", step: firstObjects, of: runsRegistration},
+	{name: "poststarthook/mixed-version-proxy-handler", step: firstObjects, of: proxiesToPeers},
+	{name: "poststarthook/local-discovery-cache-sync", of: proxiesToPeers},
+	{name: "poststarthook/peer-discovery-workers", step: firstObjects, of: proxiesToPeers},
+	{name: "poststarthook/start-cluster-authentication-info-controller", step: firstObjects},
+	{name: "poststarthook/start-kube-apiserver-identity-lease-controller", step: firstObjects, of: hasLease},
+	{name: "poststarthook/start-kube-apiserver-identity-lease-garbage-collector", step: firstObjects, of: hasLease},
 	{name: "poststarthook/storage-readiness"},
-	{name: "poststarthook/start-legacy-token-tracking-controller", step: writing},
-	{name: "poststarthook/start-service-ip-repair-controllers", step: writing},
-	{name: "poststarthook/rbac/bootstrap-roles", step: writing, of: byRoles},
-	{name: "poststarthook/scheduling/bootstrap-system-priority-classes", step: writing},
-	{name: "poststarthook/priority-and-fairness-config-producer", step: writing},
-	{name: "poststarthook/bootstrap-controller", step: writing},
-	{name: "poststarthook/start-kubernetes-service-cidr-controller", step: writing},
-	{name: "poststarthook/aggregator-reload-proxy-client-cert", of: vouching},
+	{name: "poststarthook/start-legacy-token-tracking-controller", step: firstObjects},
+	{name: "poststarthook/start-service-ip-repair-controllers", step: firstObjects},
+	{name: "poststarthook/rbac/bootstrap-roles", step: firstObjects, of: hasRBAC},
+	{name: "poststarthook/scheduling/bootstrap-system-priority-classes", step: firstObjects},
+	{name: "poststarthook/priority-and-fairness-config-producer", step: firstObjects},
+	{name: "poststarthook/bootstrap-controller", step: firstObjects},
+	{name: "poststarthook/start-kubernetes-service-cidr-controller", step: firstObjects},
+	{name: "poststarthook/aggregator-reload-proxy-client-cert", of: hasProxyClientCert},
 	{name: "poststarthook/start-kube-aggregator-informers"},
-	{name: "poststarthook/apiservice-status-local-available-controller", step: writing},
-	{name: "poststarthook/apiservice-status-remote-available-controller", step: writing},
-	{name: "poststarthook/apiservice-registration-controller", step: writing},
-	{name: "poststarthook/apiservice-discovery-controller", step: writing},
-	{name: "poststarthook/kube-apiserver-autoregistration", step: writing},
-	{name: "autoregister-completion", step: writing},
-	{name: "poststarthook/apiservice-openapi-controller", step: writing},
-	{name: "poststarthook/apiservice-openapiv3-controller", step: writing},
+	{name: "poststarthook/apiservice-status-local-available-controller", step: firstObjects},
+	{name: "poststarthook/apiservice-status-remote-available-controller", step: firstObjects},
+	{name: "poststarthook/apiservice-registration-controller", step: firstObjects},
+	{name: "poststarthook/apiservice-discovery-controller", step: firstObjects},
+	{name: "poststarthook/kube-apiserver-autoregistration", step: firstObjects},
+	{name: "autoregister-completion", step: firstObjects},
+	{name: "poststarthook/apiservice-openapi-controller", step: firstObjects},
+	{name: "poststarthook/apiservice-openapiv3-controller", step: firstObjects},
 }
 
-// liveChecks are those of /livez; what is still being done passes for a while after the start. more come after those of the store.
-func (s *Server) liveChecks(more ...health.Check) []health.Check {
-	checks := slices.Concat(s.logChecks(), s.selfChecks(), s.placeChecks(false), more)
-	for _, c := range s.hookChecks() {
-		checks = append(checks, health.Check{Name: c.Name, Probe: func(r *http.Request) error {
-			if s.config.Clock.Since(s.made) < s.config.Serving.LivezGrace {
+// live are those of /livez; what is still being done passes for a while after the start. more come after those of the
+// store.
+func (c *checks) live(more ...health.Check) []health.Check {
+	out := slices.Concat(c.logChecks(), selfChecks(), c.stores.healthChecks(c.config, false), more)
+	for _, check := range c.hookChecks() {
+		out = append(out, health.Check{Name: check.Name, Probe: func(r *http.Request) error {
+			if c.config.Clock.Since(c.made) < c.config.Serving.LivezGrace {
 				return nil
 			}
-			return c.Probe(r)
+			return check.Probe(r)
 		}})
 	}
-	return checks
+	return out
 }
 
-func (s *Server) logChecks() []health.Check {
-	return []health.Check{{Name: "log", Probe: s.logged.check}}
+// health are those of /healthz.
+func (c *checks) health() []health.Check { return c.live(keyChecks(c.stores.keys)...) }
+
+// ready are those of /readyz.
+func (c *checks) ready() []health.Check {
+	return slices.Concat(c.logChecks(), c.stores.healthChecks(c.config, false), c.stores.healthChecks(c.config, true),
+		keyChecks(c.stores.keys), []health.Check{{Name: "informer-sync", Probe: c.cachesSynced}}, c.hookChecks())
 }
 
-// selfChecks never fail. By upstream's, monitoring learns that the certificate has expired with which the server's own parts connect to
-// it; here they reach it in process, with none that could.
-func (s *Server) selfChecks() []health.Check {
+func (c *checks) logChecks() []health.Check {
+	return []health.Check{{Name: "log", Probe: c.log.check}}
+}
+
+// selfChecks never fail. By upstream's, monitoring learns that the certificate has expired with which the server's own
+// parts connect to it; here they reach it in process, with none that could.
+func selfChecks() []health.Check {
 	return []health.Check{{Name: "loopback-serving-certificate", Probe: func(*http.Request) error { return nil }}}
 }
 
-func (s *Server) readyChecks() []health.Check {
-	return slices.Concat(s.logChecks(), s.placeChecks(false), s.placeChecks(true), s.keyChecks(),
-		[]health.Check{{Name: "informer-sync", Probe: s.cachesSynced}}, s.hookChecks())
-}
-
-func (s *Server) hookChecks() []health.Check {
-	probes := map[step]func(*http.Request) error{filling: s.cachesSynced, writing: s.bootstrapped}
+func (c *checks) hookChecks() []health.Check {
+	probes := map[startStep]func(*http.Request) error{filledCaches: c.cachesSynced, firstObjects: c.bootstrapped}
 	var out []health.Check
 	for _, h := range hooks {
-		if s.has(h.of) {
+		if c.has(h.of) {
 			out = append(out, health.Check{Name: h.name, Probe: probes[h.step]})
 		}
 	}
 	return out
 }
 
-// askStore fails if the store doesn't answer.
-func (s *Server) askStore(ctx context.Context) error {
-	_, err := s.places[0].store.Revision(ctx)
-	return err
-}
-
-func (s *Server) cachesSynced(*http.Request) error {
-	if !s.synced.Load() && s.config.Clock.Since(s.made) < s.config.Serving.StorageInitialization {
+func (c *checks) cachesSynced(*http.Request) error {
+	if !c.progress.synced.Load() && c.config.Clock.Since(c.made) < c.config.Serving.StorageInitialization {
 		return errors.New("the caches are still being filled")
 	}
 	return nil
 }
 
-func (s *Server) bootstrapped(*http.Request) error {
+func (c *checks) bootstrapped(*http.Request) error {
 	select {
-	case <-s.ready:
+	case <-c.progress.ready:
 		return nil
 	default:
 		return errors.New("the first objects are still being written")

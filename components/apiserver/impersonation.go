@@ -5,26 +5,28 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
 
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/server"
 )
 
-// impersonation lets users act as others
+// newImpersonation lets users act as others
 // (https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation), also only for some
 // requests (KEP-5284) if that feature is on.
-func (s *Server) impersonation() server.Impersonation {
+func newImpersonation(b *base, by authorizer.Authorizer) server.Impersonation {
 	act, name := impersonation.WithImpersonation, "impersonation"
-	if s.gates.On(gates.ConstrainedImpersonation) {
+	if b.gates.On(gates.ConstrainedImpersonation) {
 		act, name = impersonation.WithConstrainedImpersonation, "constrainedimpersonation"
 	}
 	return server.Impersonation{Name: name, Filter: func(next http.Handler) http.Handler {
-		return onlyActing(act(next, s.authz, serializer.NewCodecFactory(s.scheme()).WithoutConversion()), next)
+		plain := serializer.NewCodecFactory(b.scheme()).WithoutConversion()
+		return onlyActing(act(next, by, plain), next)
 	}}
 }
 
-// onlyActing passes requests of who doesn't act as another straight on, as next to all are.
+// onlyActing passes requests that impersonate no other user straight on, as next to all are.
 func onlyActing(acting, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name := range r.Header {

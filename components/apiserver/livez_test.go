@@ -7,7 +7,6 @@ import (
 
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"quintet.dev/quintet/components/apiserver/authz"
 	"quintet.dev/quintet/components/apiserver/gates"
 	"quintet.dev/quintet/components/apiserver/storage/memory"
 )
@@ -21,15 +20,14 @@ func TestLivezGrace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{places: []*place{{store: store}}, logged: newLogged(clock, func() {}), ready: make(chan struct{}), made: clock.Now()}
-	s.gates = all
-	if s.authz, err = authz.New(authz.Config{Modes: []string{authz.ModeRBAC}}); err != nil {
-		t.Fatal(err)
+	s := &checks{
+		base: &base{gates: all, made: clock.Now()}, stores: &stores{backends: []*backend{{store: store}}},
+		rbac: true, progress: newProgress(), log: newLogFlushCheck(clock, func() {}),
 	}
 	s.config.EtcdHealthTimeout = time.Minute
 	s.config.Clock, s.config.Serving.LivezGrace, s.config.Serving.StorageInitialization = clock, time.Minute, time.Hour
 	failing := func() (names []string) {
-		for _, c := range s.liveChecks() {
+		for _, c := range s.live() {
 			if c.Probe(httptest.NewRequest("GET", "/livez", nil)) != nil {
 				names = append(names, c.Name)
 			}
@@ -43,8 +41,8 @@ func TestLivezGrace(t *testing.T) {
 	if len(failing()) == 0 {
 		t.Error("nothing fails when the grace is over")
 	}
-	close(s.ready)
-	s.synced.Store(true)
+	close(s.progress.ready)
+	s.progress.synced.Store(true)
 	if names := failing(); len(names) > 0 {
 		t.Errorf("when all is done: %v", names)
 	}
@@ -53,9 +51,9 @@ func TestLivezGrace(t *testing.T) {
 // TestHooksOfReloading: what follows the configuration of encryption is told of where it is followed.
 func TestHooksOfReloading(t *testing.T) {
 	for _, reload := range []bool{true, false} {
-		s := &Server{}
+		s := &checks{base: &base{}}
 		s.config.Encryption.File, s.config.Encryption.Reload = "/encryption.yaml", reload
-		if s.has(reloading) != reload {
+		if s.has(reloadsEncryption) != reload {
 			t.Errorf("with reload %v it is %v", reload, !reload)
 		}
 	}

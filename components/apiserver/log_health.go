@@ -16,21 +16,22 @@ const (
 	stuckAfter = 2 * flushEvery
 )
 
-// logged is the health check of the log: a server whose log is blocked soon answers nobody, and says nothing of it.
-type logged struct {
+// logFlushCheck is the health check of the log: a server whose log is blocked soon answers no requests, and logs
+// nothing of it.
+type logFlushCheck struct {
 	clock clock.WithTicker
 	flush func()
 	last  atomic.Int64 // when flush last returned, in nanoseconds since 1970
 }
 
-func newLogged(clock clock.WithTicker, flush func()) *logged {
-	l := &logged{clock: clock, flush: flush}
+func newLogFlushCheck(clock clock.WithTicker, flush func()) *logFlushCheck {
+	l := &logFlushCheck{clock: clock, flush: flush}
 	l.last.Store(clock.Now().UnixNano())
 	return l
 }
 
 // run flushes until ctx ends.
-func (l *logged) run(ctx context.Context) error {
+func (l *logFlushCheck) run(ctx context.Context) error {
 	ticker := l.clock.NewTicker(flushEvery)
 	defer ticker.Stop()
 	for {
@@ -44,7 +45,7 @@ func (l *logged) run(ctx context.Context) error {
 	}
 }
 
-func (l *logged) check(*http.Request) error {
+func (l *logFlushCheck) check(*http.Request) error {
 	if l.clock.Since(time.Unix(0, l.last.Load())) > stuckAfter {
 		return errors.New("logging blocked")
 	}

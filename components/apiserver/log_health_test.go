@@ -10,7 +10,7 @@ import (
 func TestABlockedLogIsNotHealthy(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
 	flushes, goOn := make(chan struct{}), make(chan struct{})
-	l := newLogged(clock, func() { flushes <- struct{}{}; <-goOn })
+	l := newLogFlushCheck(clock, func() { flushes <- struct{}{}; <-goOn })
 	go func() { _ = l.run(t.Context()) }()
 	<-flushes
 	clock.Step(stuckAfter)

@@ -31,13 +31,13 @@ func TestSelf(t *testing.T) {
 	}()
 	<-s.Ready()
 
-	client, err := kubernetes.NewForConfig(s.self.client.Config())
+	client, err := kubernetes.NewForConfig(s.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
-	namespaces := s.self.informers.Core().V1().Namespaces()
+	namespaces := s.registry.informers.Core().V1().Namespaces()
 	namespaces.Informer()
-	s.self.informers.StartWithContext(ctx)
+	s.registry.informers.StartWithContext(ctx)
 	w, err := client.CoreV1().Namespaces().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=made"})
 	if err != nil {
 		t.Fatal(err)
@@ -49,8 +49,8 @@ func TestSelf(t *testing.T) {
 	if event.Type != watch.Added {
 		t.Fatalf("event %v", event)
 	}
-	s.self.informers.WaitForCacheSyncWithContext(ctx)
-	stored, err := s.local.Get(ctx, corev1.Resource("namespaces"), "", "made")
+	s.registry.informers.WaitForCacheSyncWithContext(ctx)
+	stored, err := s.registry.Get(ctx, corev1.Resource("namespaces"), "", "made")
 	if err != nil {
 		t.Fatal(err)
 	}

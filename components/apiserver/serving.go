@@ -3,8 +3,10 @@ package apiserver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +15,7 @@ import (
 	"quintet.dev/quintet/components/apiserver/options"
 )
 
-// edge is what responses carry, and which requests are answered, whoever asks; nil if there is nothing of it.
+// edge is what responses carry, and which requests are answered, whatever the user; nil if there is nothing of it.
 func edge(s options.Serving) func(next http.Handler) http.Handler {
 	if len(s.CORSAllowedOrigins) == 0 && len(s.HSTS) == 0 && s.GoawayChance == 0 {
 		return nil
@@ -25,6 +27,19 @@ func edge(s options.Serving) func(next http.Handler) http.Handler {
 		}
 		return filters.WithHSTS(next, s.HSTS)
 	}
+}
+
+// openListener is the listener that the configuration gives, or one on its address and port.
+func openListener(config options.Config) (net.Listener, error) {
+	if config.Listener != nil {
+		return config.Listener, nil
+	}
+	address := net.JoinHostPort(config.BindAddress.String(), strconv.Itoa(max(config.SecurePort, 0)))
+	listener, err := listen(config.Serving, address)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s (--bind-address, --secure-port): %w", address, err)
+	}
+	return listener, nil
 }
 
 // listen opens the port.

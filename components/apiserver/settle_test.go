@@ -31,8 +31,9 @@ func TestFailedPartEndsTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	broken := errors.New("no feed")
-	s.aggregator, err = aggregation.New(aggregation.Config{
-		Objects: unfed{s.local, broken}, Services: s.resolver(), Clock: s.config.Clock, Changed: func(aggregation.View) {},
+	s.catalog.aggregator, err = aggregation.New(aggregation.Config{
+		Objects: unfed{s.registry.Local, broken}, Services: newServiceResolver(s.base, s.registry),
+		Clock: s.config.Clock, Changed: func(aggregation.View) {},
 	})
 	if err != nil {
 		t.Fatal(err)

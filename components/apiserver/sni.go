@@ -17,12 +17,12 @@ import (
 // names are the certificates for some host names, besides the one for all others.
 type names struct {
 	exact map[string]*certs.Files // host names and addresses in lower case, and "*" before the rest of a name
-	other func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+	other certificateFunc
 }
 
-// newNames reads the certificates. What is said to be a certificate's name goes before what it says itself, and the first
-// of two certificates before the second.
-func newNames(pairs []flag.NamedCertKey, other func(*tls.ClientHelloInfo) (*tls.Certificate, error), c clock.PassiveClock) (*names, error) {
+// newNames reads the certificates. What is said to be a certificate's name goes before what it says itself, and the
+// first of two certificates before the second.
+func newNames(pairs []flag.NamedCertKey, other certificateFunc, c clock.PassiveClock) (*names, error) {
 	out := &names{exact: map[string]*certs.Files{}, other: other}
 	own := map[string]*certs.Files{}
 	for _, named := range pairs {
@@ -49,7 +49,8 @@ func newNames(pairs []flag.NamedCertKey, other func(*tls.ClientHelloInfo) (*tls.
 // ownNames are those that a certificate says itself: no addresses, as clients name none when they ask for a host.
 func ownNames(leaf *x509.Certificate) []string {
 	name := leaf.Subject.CommonName
-	if netutils.ParseIPSloppy(name) != nil || name != "*" && len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) > 0 {
+	isHost := name == "*" || len(validation.IsDNS1123Subdomain(strings.TrimPrefix(name, "*."))) == 0
+	if netutils.ParseIPSloppy(name) != nil || !isHost {
 		return leaf.DNSNames
 	}
 	return append([]string{name}, leaf.DNSNames...)
@@ -77,3 +78,6 @@ func (n *names) get(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 	}
 	return n.other(hello)
 }
+
+// certificateFunc chooses a certificate for a client.
+type certificateFunc = func(*tls.ClientHelloInfo) (*tls.Certificate, error)

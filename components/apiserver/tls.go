@@ -8,30 +8,32 @@ import (
 
 	"k8s.io/client-go/util/cert"
 
+	"quintet.dev/quintet/components/apiserver/authn"
+	"quintet.dev/quintet/components/apiserver/options"
 	"quintet.dev/quintet/internal/certs"
 )
 
 // tlsConfig asks clients for a certificate, where one can be known, but leaves it to authentication to judge it.
-func (s *Server) tlsConfig() (*tls.Config, error) {
-	out, err := s.servedTLS()
-	if err != nil || s.authn.ClientCA() == nil && s.authn.RequestHeaderCA() == nil {
+func tlsConfig(config *options.Config, by *authn.Chain) (*tls.Config, error) {
+	out, err := servedTLS(config)
+	if err != nil || by.ClientCA() == nil && by.RequestHeaderCA() == nil {
 		return out, err
 	}
 	asking := out.Clone()
 	asking.ClientAuth = tls.RequestClientCert
-	out.GetConfigForClient = certs.Asking(asking, s.authn.ClientCA, s.authn.RequestHeaderCA)
+	out.GetConfigForClient = certs.Asking(asking, by.ClientCA, by.RequestHeaderCA)
 	return out, nil
 }
 
-func (s *Server) servedTLS() (*tls.Config, error) {
-	out, err := s.config.Serving.Handshakes.TLS()
+func servedTLS(config *options.Config) (*tls.Config, error) {
+	out, err := config.Serving.Handshakes.TLS()
 	if err != nil {
 		return nil, err
 	}
-	if out.GetCertificate, err = s.certificate(); err != nil || len(s.config.Serving.SNI) == 0 {
+	if out.GetCertificate, err = servingCertificate(config); err != nil || len(config.Serving.SNI) == 0 {
 		return out, err
 	}
-	named, err := newNames(s.config.Serving.SNI, out.GetCertificate, s.config.Clock)
+	named, err := newNames(config.Serving.SNI, out.GetCertificate, config.Clock)
 	if err != nil {
 		return nil, err
 	}
@@ -39,26 +41,27 @@ func (s *Server) servedTLS() (*tls.Config, error) {
 	return out, nil
 }
 
-// certificate is the one for hosts that have none of their own.
-func (s *Server) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
-	always := func(c tls.Certificate) func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+// servingCertificate is the one for hosts that have none of their own.
+func servingCertificate(config *options.Config) (certificateFunc, error) {
+	always := func(c tls.Certificate) certificateFunc {
 		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &c, nil }
 	}
 	switch {
-	case s.config.Certificate != nil:
-		return always(*s.config.Certificate), nil
-	case s.config.TLSCertFile != "":
-		files, err := certs.Follow("--tls-cert-file, --tls-private-key-file", s.config.TLSCertFile, s.config.TLSKeyFile, s.config.Clock)
+	case config.Certificate != nil:
+		return always(*config.Certificate), nil
+	case config.TLSCertFile != "":
+		const flags = "--tls-cert-file, --tls-private-key-file"
+		files, err := certs.Follow(flags, config.TLSCertFile, config.TLSKeyFile, config.Clock)
 		return files.Get, err
-	case s.config.CertDir != "":
-		certFile, keyFile := filepath.Join(s.config.CertDir, ownCertFile), filepath.Join(s.config.CertDir, ownKeyFile)
-		if err := s.ensurePair(certFile, keyFile); err != nil {
+	case config.CertDir != "":
+		certFile, keyFile := ownFiles(config.CertDir)
+		if err := ensurePair(config, certFile, keyFile); err != nil {
 			return nil, fmt.Errorf("--cert-dir: %w", err)
 		}
-		files, err := certs.Follow("--cert-dir", certFile, keyFile, s.config.Clock)
+		files, err := certs.Follow("--cert-dir", certFile, keyFile, config.Clock)
 		return files.Get, err
 	default:
-		pair, err := s.ownPair()
+		pair, err := ownPair(config)
 		if err != nil {
 			return nil, err
 		}
@@ -73,12 +76,16 @@ const (
 	ownKeyFile  = "apiserver.key"
 )
 
+func ownFiles(dir string) (certFile, keyFile string) {
+	return filepath.Join(dir, ownCertFile), filepath.Join(dir, ownKeyFile)
+}
+
 // ensurePair makes a certificate unless there is one.
-func (s *Server) ensurePair(certFile, keyFile string) error {
+func ensurePair(config *options.Config, certFile, keyFile string) error {
 	if is, err := cert.CanReadCertAndKey(certFile, keyFile); is || err != nil {
 		return err
 	}
-	pair, err := s.ownPair()
+	pair, err := ownPair(config)
 	if err != nil {
 		return err
 	}
@@ -86,17 +93,20 @@ func (s *Server) ensurePair(certFile, keyFile string) error {
 }
 
 // ownPair is a certificate that the server makes for itself, and that of its authority.
-func (s *Server) ownPair() (certs.Pair, error) {
+func ownPair(config *options.Config) (certs.Pair, error) {
 	ca, err := certs.NewAuthority("kube-apiserver-self-signed")
 	if err != nil {
 		return certs.Pair{}, err
 	}
-	hosts := []string{"localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc", s.config.MachineAddress().String()}
-	if s.config.AdvertiseAddress != nil {
-		hosts = append(hosts, s.config.AdvertiseAddress.String())
+	hosts := []string{
+		"localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+		config.MachineAddress().String(),
+	}
+	if config.AdvertiseAddress != nil {
+		hosts = append(hosts, config.AdvertiseAddress.String())
 	}
 	sign := ca.Serving
-	if s.config.Serving.Handshakes.RSA() {
+	if config.Serving.Handshakes.RSA() {
 		sign = ca.ServingRSA
 	}
 	pair, err := sign("kube-apiserver", hosts...)

@@ -35,8 +35,8 @@ func TestServingCertificateFollowsItsFiles(t *testing.T) {
 	}
 	write("one")
 	clk := testingclock.NewFakeClock(time.Unix(1700000000, 0))
-	s := &Server{config: options.Config{TLSCertFile: certFile, TLSKeyFile: keyFile, Clock: clk}}
-	config, err := s.servedTLS()
+	s := &options.Config{TLSCertFile: certFile, TLSKeyFile: keyFile, Clock: clk}
+	config, err := servedTLS(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestServingCertificateFollowsItsFiles(t *testing.T) {
 	if got := served(); got != "two" {
 		t.Errorf("with a broken key: %s", got)
 	}
-	if _, err := s.servedTLS(); err == nil {
+	if _, err := servedTLS(s); err == nil {
 		t.Error("a server started with a broken key")
 	}
 }
@@ -79,13 +79,13 @@ func servedBy(t *testing.T, server, client *tls.Config) *x509.Certificate {
 // TestOwnCertificateFollowsItsFiles: one that the server made itself can be replaced without a restart, and stays when half of it is lost.
 func TestOwnCertificateFollowsItsFiles(t *testing.T) {
 	dir, clk := t.TempDir(), testingclock.NewFakeClock(time.Unix(1700000000, 0))
-	s := &Server{config: options.Config{CertDir: dir, Clock: clk}}
-	config, err := s.servedTLS()
+	s := &options.Config{CertDir: dir, Clock: clk}
+	config, err := servedTLS(s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	own := servedBy(t, config, &tls.Config{})
-	again, err := s.servedTLS()
+	again, err := servedTLS(s)
 	if err != nil || !servedBy(t, again, &tls.Config{}).Equal(own) {
 		t.Errorf("another certificate after a restart, %v", err)
 	}
@@ -108,16 +108,16 @@ func TestOwnCertificateFollowsItsFiles(t *testing.T) {
 	if err := os.Remove(keyFile); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.servedTLS(); err == nil || err.Error() != "--cert-dir: error reading "+keyFile+", certificate and key must be supplied as a pair" {
+	if _, err := servedTLS(s); err == nil || err.Error() != "--cert-dir: error reading "+keyFile+", certificate and key must be supplied as a pair" {
 		t.Errorf("without its key: %v", err)
 	}
 }
 
 // TestOwnCertificateFitsCipherSuites: suites that want a key of RSA get one.
 func TestOwnCertificateFitsCipherSuites(t *testing.T) {
-	s := &Server{config: options.Config{Clock: testingclock.NewFakeClock(time.Unix(1700000000, 0))}}
-	s.config.Serving.Handshakes.CipherSuites = []string{"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_RSA_WITH_AES_256_CBC_SHA"}
-	config, err := s.servedTLS()
+	s := &options.Config{Clock: testingclock.NewFakeClock(time.Unix(1700000000, 0))}
+	s.Serving.Handshakes.CipherSuites = []string{"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_RSA_WITH_AES_256_CBC_SHA"}
+	config, err := servedTLS(s)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,37 +22,39 @@ import (
 	basetracing "k8s.io/component-base/tracing"
 	tracingapi "k8s.io/component-base/tracing/api/v1"
 
+	"quintet.dev/quintet/components/apiserver/egress"
 	"quintet.dev/quintet/components/apiserver/tracing"
 )
 
-// makeTracing sends spans of requests, and of what they ask the store, to a collector of OpenTelemetry
-// (https://kubernetes.io/docs/concepts/cluster-administration/system-traces/). Without a file there is none of it.
-func (s *Server) makeTracing() error {
-	if s.config.TracingConfigFile == "" {
-		return nil
+// openTracing sends spans of requests, and of what they ask the store, to a collector of OpenTelemetry
+// (https://kubernetes.io/docs/concepts/cluster-administration/system-traces/), by dial if that is not nil. Without a
+// file there is none of it.
+func openTracing(file, id string, dial egress.Dial) (basetracing.TracerProvider, error) {
+	if file == "" {
+		return nil, nil
 	}
-	config, err := readTracing(s.config.TracingConfigFile)
+	config, err := readTracing(file)
 	if err != nil {
-		return fmt.Errorf("--tracing-config-file: %w", err)
+		return nil, fmt.Errorf("--tracing-config-file: %w", err)
 	}
-	s.tracing, err = basetracing.NewProvider(context.Background(), config, s.collectorOptions(), []resource.Option{
-		resource.WithAttributes(semconv.ServiceName("apiserver"), semconv.ServiceInstanceID(s.id())),
+	provider, err := basetracing.NewProvider(context.Background(), config, collectorOptions(dial), []resource.Option{
+		resource.WithAttributes(semconv.ServiceName("apiserver"), semconv.ServiceInstanceID(id)),
 	})
 	if err != nil {
-		return fmt.Errorf("--tracing-config-file: %w", err)
+		return nil, fmt.Errorf("--tracing-config-file: %w", err)
 	}
-	return nil
+	return provider, nil
 }
 
 // collectorOptions make spans go to their collector by the way to the control plane, if there is one.
-func (s *Server) collectorOptions() []otlptracegrpc.Option {
-	dial := s.egress.ControlPlane()
+func collectorOptions(dial egress.Dial) []otlptracegrpc.Option {
 	if dial == nil {
 		return nil
 	}
-	return []otlptracegrpc.Option{otlptracegrpc.WithDialOption(grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+	byDial := grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 		return dial(ctx, "tcp", address)
-	}))}
+	})
+	return []otlptracegrpc.Option{otlptracegrpc.WithDialOption(byDial)}
 }
 
 func readTracing(file string) (*tracingapi.TracingConfiguration, error) {
@@ -67,26 +69,27 @@ func readTracing(file string) (*tracingapi.TracingConfiguration, error) {
 	if err := runtime.DecodeInto(decoder, text, config); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	if errs := tracingapi.ValidateTracingConfiguration(&config.TracingConfiguration, feature.DefaultFeatureGate, nil); len(errs) > 0 {
+	errs := tracingapi.ValidateTracingConfiguration(&config.TracingConfiguration, feature.DefaultFeatureGate, nil)
+	if len(errs) > 0 {
 		return nil, fmt.Errorf("%s: %w", file, errs.ToAggregate())
 	}
 	return &config.TracingConfiguration, nil
 }
 
-// traced is the filter that begins the span of a request.
-func (s *Server) traced() func(http.Handler) http.Handler {
-	if s.tracing == nil {
+// traceRequests is the filter that begins the span of a request.
+func traceRequests(by basetracing.TracerProvider) func(http.Handler) http.Handler {
+	if by == nil {
 		return nil
 	}
-	return func(next http.Handler) http.Handler { return filters.WithTracing(withAuditID(next), s.tracing) }
+	return func(next http.Handler) http.Handler { return filters.WithTracing(withAuditID(next), by) }
 }
 
-// tracesOn makes spans go on where requests are passed on to.
-func (s *Server) tracesOn() func(http.RoundTripper) http.RoundTripper {
-	if s.tracing == nil {
+// propagateTraces makes spans go on where requests are passed on to.
+func propagateTraces(by basetracing.TracerProvider) func(http.RoundTripper) http.RoundTripper {
+	if by == nil {
 		return nil
 	}
-	return basetracing.WrapperFor(s.tracing)
+	return basetracing.WrapperFor(by)
 }
 
 // withAuditID writes into the span of a request by which identity it is audited, also where nothing is.
@@ -100,11 +103,11 @@ func withAuditID(next http.Handler) http.Handler {
 // lastSpans is how long a stop may take because of a collector that doesn't answer.
 const lastSpans = 3 * time.Second
 
-// endTracing sends the spans that are still here.
-func (s *Server) endTracing(ctx context.Context) {
-	if s.tracing != nil {
+// closeTracing sends the spans that are still here.
+func closeTracing(ctx context.Context, provider basetracing.TracerProvider) {
+	if provider != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)
 		defer cancel()
-		_ = s.tracing.Shutdown(ctx)
+		_ = provider.Shutdown(ctx)
 	}
 }

@@ -20,9 +20,10 @@ import (
 	"quintet.dev/quintet/components/apiserver/objects"
 )
 
-// webhooks are the ways to webhooks. The Service "kubernetes" is this server itself, which takes it for one of its own parts.
-func (s *Server) webhooks() webhook.AuthenticationInfoResolverWrapper {
-	egress := s.egress.Webhooks()
+// webhookEgress are the ways to webhooks. The Service "kubernetes" is this server itself, which takes it for one of its
+// own parts.
+func webhookEgress(b *base) webhook.AuthenticationInfoResolverWrapper {
+	egress := b.egress.Webhooks()
 	return func(from webhook.AuthenticationInfoResolver) webhook.AuthenticationInfoResolver {
 		if egress != nil {
 			from = egress(from)
@@ -31,7 +32,8 @@ func (s *Server) webhooks() webhook.AuthenticationInfoResolverWrapper {
 			ClientConfigForFunc: from.ClientConfigFor,
 			ClientConfigForServiceFunc: func(name, namespace string, port int) (*rest.Config, error) {
 				if name == "kubernetes" && namespace == metav1.NamespaceDefault && port == 443 {
-					return &rest.Config{WrapTransport: func(http.RoundTripper) http.RoundTripper { return s.self.client }}, nil
+					direct := func(http.RoundTripper) http.RoundTripper { return b.loopback }
+					return &rest.Config{WrapTransport: direct}, nil
 				}
 				return from.ClientConfigForService(name, namespace, port)
 			},
@@ -47,10 +49,14 @@ type serviceResolver struct {
 	endpointsOnly bool
 }
 
+func newServiceResolver(b *base, r *kindRegistry) serviceResolver {
+	return serviceResolver{objects: r.Local, endpointsOnly: b.config.EnableAggregatorRouting}
+}
+
 // ResolveEndpoint implements webhook.ServiceResolver.
 func (s serviceResolver) ResolveEndpoint(namespace, name string, port int32) (*url.URL, error) {
 	ctx := context.Background() // all is in memory
-	service, err := objects.As[*corev1.Service](s.objects.Get(ctx, schema.GroupResource{Resource: "services"}, namespace, name))
+	service, err := objects.As[*corev1.Service](s.objects.Get(ctx, corev1.Resource("services"), namespace, name))
 	if apierrors.IsNotFound(err) {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: "service"}, name) // upstream's word
 	}
