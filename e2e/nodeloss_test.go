@@ -38,6 +38,8 @@ func TestServicesSurviveALostNode(t *testing.T) {
 	w.Eventually(w.servingNodes(space, "web")).Should(HaveLen(2), "the node came back")
 	w.Eventually(w.servingNodes(metav1.NamespaceSystem, "kube-dns")).Should(HaveLen(2), "the node came back")
 
+	// Pods are marked as not ready when their node turns so: it must have been ready again.
+	w.must(w.WaitNodes(t.Context()), "wait for the node's status")
 	w.must(lost.Kill(t.Context()), "kill the node")
 	w.expectSurvivorServes("the node was killed")
 }
