@@ -42,12 +42,12 @@ build: ## Build all programs into bin/, static
 
 .PHONY: test
 test: ## Run the unit tests (no Docker needed; tests that use it are skipped without)
-	go test $(UNIT)
+	go test -timeout 30m $(UNIT)
 	go test -C components/dns ./...
 
 .PHONY: race
 race: ## Run the unit tests, and whole clusters in one process, under the race detector
-	CGO_ENABLED=1 go test -race $(RACE)
+	CGO_ENABLED=1 go test -race -timeout 30m $(RACE)
 	CGO_ENABLED=1 go test -C components/dns -race ./...
 
 .PHONY: lint

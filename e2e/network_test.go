@@ -49,7 +49,7 @@ func fetch(ctx context.Context, url string) (string, error) {
 
 // A Service of type LoadBalancer has an address that this machine reaches, until it is deleted.
 func TestLoadBalancer(t *testing.T) {
-	w := start(t, cluster.WithNodes(2))
+	w := start(t, cluster.WithNodes(2), impatient(), heartbeat())
 	w.createDeployment("web", 2)
 	w.waitReady("web", 2)
 	w.service("web", func(s *corev1.ServiceSpec) { s.Type = corev1.ServiceTypeLoadBalancer })

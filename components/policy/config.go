@@ -15,7 +15,7 @@
 // A pod is isolated before the API tells its address: as long as a policy selects such a pod of this node, connections
 // of all addresses in the node's pod CIDRs that are not known yet are held. Open are these windows: on a machine that
 // boots, until the first sync; the time in which a policy, or a change of labels, is on its way; a pod whose sandbox is
-// made anew, until its new address is reported; and a pod that was deleted without a grace period and still runs.
+// recreated, until its new address is reported; and a pod that was deleted without a grace period and still runs.
 //
 // Frames between pods of one node are judged where they are routed, as node-routes has it, or bridge-nf-call-iptables.
 // Rules stay in force when the process ends and while the API server is away.

@@ -187,7 +187,7 @@ func (s *syncer) drain(changes <-chan event) {
 	}
 }
 
-// reconfigure derives the tables' configuration again, and tells whether any is to be written anew.
+// reconfigure derives the tables' configuration again, and tells whether any is to be rewritten.
 func (s *syncer) reconfigure(ctx context.Context) bool {
 	changed := false
 	for _, f := range s.families {
@@ -197,14 +197,14 @@ func (s *syncer) reconfigure(ctx context.Context) bool {
 			continue
 		}
 		if f.table.Reconfigure(config) {
-			klog.FromContext(ctx).Info("The node's addresses or ranges changed; writing rules anew", "family", f.family)
+			klog.FromContext(ctx).Info("The node's addresses or ranges changed; rewriting rules", "family", f.family)
 			changed = true
 		}
 	}
 	return changed
 }
 
-// intact looks whether the kernel's tables are as they were left, and has those that are not written anew. A table that
+// intact looks whether the kernel's tables are as they were left, and has those that are not rewritten. A table that
 // waits to be written is left to its sync.
 func (s *syncer) intact(ctx context.Context) bool {
 	whole := true
@@ -218,7 +218,7 @@ func (s *syncer) intact(ctx context.Context) bool {
 			continue
 		}
 		if !ok {
-			klog.FromContext(ctx).Info("Rules were changed by another program; writing them anew", "family", f.family)
+			klog.FromContext(ctx).Info("Rules were changed by another program; rewriting them", "family", f.family)
 			f.table.Invalidate()
 			whole = false
 		}

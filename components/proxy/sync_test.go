@@ -145,7 +145,7 @@ func TestFailingSyncIsUnhealthy(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := kernel.tried.Load()
-	until(time.Second, "the table was not written anew", func() bool { return kernel.tried.Load() > before })
+	until(time.Second, "the table was not rewritten", func() bool { return kernel.tried.Load() > before })
 	clock.Step(60 * time.Second)
 	if s.p.health.Healthy() {
 		t.Error("healthy after a minute without the rules that were removed")

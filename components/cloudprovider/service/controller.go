@@ -199,7 +199,7 @@ func (c *Controller) sync(ctx context.Context, key string) error {
 		return err
 	}
 	if before := c.known[key]; before != nil && before.UID != svc.UID {
-		c.forget(key) // deleted without the finalizer, and made anew
+		c.forget(key) // deleted without the finalizer, and recreated
 	}
 	if c.wantsLoadBalancer(svc) && !c.needsCleanup(svc) && svc.DeletionTimestamp == nil {
 		err = c.ensure(ctx, key, svc)

@@ -84,7 +84,7 @@ type Filter interface {
 // Conntrack is the kernel's table of connections.
 type Conntrack interface {
 	// Forget drops the entries of packets to the host ports of mappings: UDP has no end of a connection after which
-	// the next packet would be translated anew.
+	// the next packet would be translated again.
 	Forget(mappings []Mapping) error
 }
 

@@ -62,7 +62,7 @@ func (t *tables) Apply(ctx context.Context, mappings []Mapping) error {
 	return errors.Join(errs...)
 }
 
-// replace makes the family's table anew in one transaction: no packet meets one that is half there.
+// replace rewrites the family's table in one transaction: no packet meets one that is half there.
 func (t *tables) replace(ctx context.Context, f family, mappings []Mapping) error {
 	nft := t.nft[f.name]
 	if nft == nil {

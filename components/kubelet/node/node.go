@@ -253,7 +253,7 @@ func podCIDRs(node *v1.Node) []string {
 }
 
 // gone notes that the node was deleted. As upstream's, this kubelet does not register again before it is restarted;
-// if the node is made anew, it is reported on again. Pods that run go on: the API decides on them.
+// if the node is recreated, it is reported on again. Pods that run go on: the API decides on them.
 func (n *Node) gone(ctx context.Context) {
 	n.mu.Lock()
 	known := n.deleted

@@ -129,7 +129,7 @@ func TestDeletedNodeIsNotMadeAnew(t *testing.T) {
 	if _, err := nodes.Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, "the node that was made anew is reported on", func() bool { return ready(get(t, client)) })
+	await(t, "the node that was recreated is reported on", func() bool { return ready(get(t, client)) })
 }
 
 func TestNodeWithoutNetworkIsNotReady(t *testing.T) {

@@ -37,7 +37,7 @@ type worker struct {
 	rejected *rejection
 	ending   *plan.Stop
 	status   *v1.PodStatus // last computed
-	stale    bool          // volumes are to be written anew
+	stale    bool          // volumes are to be rewritten
 
 	busy      bool
 	abort     context.CancelFunc // ends the start under way

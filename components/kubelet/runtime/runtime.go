@@ -240,7 +240,7 @@ type SandboxSpec struct {
 	// Annotations are the pod's; the hollow runtime takes its script from them.
 	Annotations map[string]string
 	// Created, if set, is called with the sandbox's ID once containers can be made in it, before it is started; again
-	// with another ID if it has to be made anew.
+	// with another ID if it has to be recreated.
 	Created func(id string)
 }
 

@@ -53,7 +53,7 @@ type Table struct {
 	claims  claims
 	// whole is false until everything is in the kernel.
 	whole bool
-	// desired keeps the ports for the case that everything must be written anew.
+	// desired keeps the ports for the case that everything must be rewritten.
 	desired map[model.PortKey]model.ServicePort
 	stale   leftovers
 }

@@ -43,7 +43,7 @@ func nameCases() []suite.Case {
 		{ID: "dns/hostname", Run: hostname, Reference: dnsDocs + "#pod-s-hostname-and-subdomain-fields",
 			Requirement: "A pod with hostname and subdomain MUST have a name below that of its headless Service."},
 		{ID: "dns/follows-service", Run: followsService, Reference: dnsSpec,
-			Requirement: "The name of a Service MUST follow it: to its cluster IP when it is made anew, and to " +
+			Requirement: "The name of a Service MUST follow it: to its cluster IP when it is recreated, and to " +
 				"nothing when it is deleted."},
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// SetPodCIDRs implements runtime.Runtime: it makes the bridge network of the pods, or makes it anew when it has
+// SetPodCIDRs implements runtime.Runtime: it makes the bridge network of the pods, or recreates it when it has
 // other subnets.
 func (e *Engine) SetPodCIDRs(ctx context.Context, cidrs []string) error {
 	subnets := make([]netip.Prefix, 0, len(cidrs))
