@@ -220,13 +220,13 @@ func (n *network) reaches(
 			return err
 		}
 		defer conn.Close()
-		deadline, _ := ctx.Deadline()
-		_ = conn.SetDeadline(deadline)
 		if protocol == v1.ProtocolUDP {
 			if _, err := conn.Write([]byte("?")); err != nil {
 				return err
 			}
 		}
+		deadline, _ := ctx.Deadline()
+		_ = conn.SetReadDeadline(deadline)
 		_, err = io.ReadFull(conn, make([]byte, 1))
 		if reached = err == nil; err != nil && !os.IsTimeout(err) {
 			return err
