@@ -91,8 +91,8 @@ func (c *Config) checkLocalTraffic() error {
 		{"detectLocal.bridgeInterface", c.PodBridge}, {"detectLocal.interfaceNamePrefix", c.PodPrefix},
 	} {
 		if len(name.value) > longestInterfaceName || strings.ContainsAny(name.value, "\"*/: \t\n") {
-			errs = append(errs, fmt.Errorf("%s: %q is no name of an interface: those have at most %d characters, none of "+
-				"them a space or one of \"*/:", name.what, name.value, longestInterfaceName))
+			errs = append(errs, fmt.Errorf("%s: %q is no name of an interface: those have no space and none of \"*/: in "+
+				"them, and at most %d characters", name.what, name.value, longestInterfaceName))
 		}
 	}
 	if c.ClusterCIDR != "" {

@@ -3,6 +3,7 @@
 package loadbalancer
 
 import (
+	"cmp"
 	"context"
 
 	. "github.com/onsi/gomega"
@@ -62,13 +63,11 @@ func getService(t *suite.T, name string) func(ctx context.Context) (*corev1.Serv
 
 // addressOf returns the first address of a Service's status.
 func addressOf(service *corev1.Service) string {
-	for _, ingress := range service.Status.LoadBalancer.Ingress {
-		if ingress.IP != "" {
-			return ingress.IP
-		}
-		return ingress.Hostname
+	ingress := service.Status.LoadBalancer.Ingress
+	if len(ingress) == 0 {
+		return ""
 	}
-	return ""
+	return cmp.Or(ingress[0].IP, ingress[0].Hostname)
 }
 
 // waitAddress waits until a Service has an address of its load balancer.
