@@ -49,20 +49,22 @@ func TestAnswersAreFollowed(t *testing.T) {
 	defer p.Close()
 	p.Watch(t.Context(), map[Target]bool{n.target(): true})
 	<-n.asked
-	ask := func(status int) {
+	answer := func(status int) { // until the change is noticed
 		t.Helper()
 		n.status.Store(int32(status))
-		for len(n.asked) == 0 { // the goroutine may not yet wait for its ticker
+		for {
 			clock.Step(time.Second)
-			time.Sleep(time.Millisecond)
+			select {
+			case <-changed:
+				return
+			case <-time.After(time.Millisecond):
+			}
 		}
-		<-n.asked
 	}
 	if p.Healthy(n.target()) {
 		t.Error("a node that answers 503 is healthy")
 	}
-	ask(http.StatusOK)
-	<-changed
+	answer(http.StatusOK)
 	if !p.Healthy(n.target()) {
 		t.Error("a node that answers 200 is not healthy")
 	}
@@ -70,8 +72,7 @@ func TestAnswersAreFollowed(t *testing.T) {
 	if !p.Healthy(n.target()) {
 		t.Error("a node that is still watched was forgotten")
 	}
-	ask(http.StatusServiceUnavailable)
-	<-changed
+	answer(http.StatusServiceUnavailable)
 	if p.Healthy(n.target()) {
 		t.Error("a node that answers 503 again is healthy")
 	}
